@@ -165,7 +165,7 @@ type Process interface {
 	// Stop asks the process to end, kills it with its children after a grace period, and
 	// waits until they are gone. It may be called again. A grace of 0 kills at once.
 	Stop(grace time.Duration)
-	// Address is where its ports are reached; "" is this machine's loopback.
+	// Address is its own address, or a container's in the pod's private network; "" is this machine's loopback.
 	Address() string
 	Usage() Usage
 }
@@ -185,7 +185,7 @@ type Usage = procgroup.Usage
 // Orphan is a container that a pod left in an earlier run on the same data folder.
 type Orphan struct {
 	Pod string
-	Run int64 // generation of the pod; -1 if it never ran, or a restart of the machine ended it
+	Run int64 // generation of the pod; -1 if it can't be adopted: it never ran, is being deleted, or ended with the machine
 	// Adopt follows the container as if this run had started it. log receives its lines after mark, or all
 	// lines if mark is "".
 	Adopt  func(log Output, mark string) Process

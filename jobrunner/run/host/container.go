@@ -188,7 +188,7 @@ func (a attachedLifecycle) wait(c *container) run.Exit {
 		return run.Exit{Text: a.command.Exit(), OK: code == 0}
 	}
 	s, err := c.inspect(probeTimeout) // if the engine doesn't answer, oom stays false
-	if err != nil && c.restarts(err) {
+	if err != nil && c.dockerIsDown(err) {
 		return dockerRestart
 	}
 	if code == statusKilled && !s.oom {
@@ -213,7 +213,7 @@ type detachedLifecycle struct {
 const followPause = time.Second
 
 func (d detachedLifecycle) wait(c *container) run.Exit {
-	restarts := false // Docker doesn't run
+	dockerWasDown := false // since the container was last seen running
 	for last := d.lastLine; ; {
 		last = c.followLog(d.log, last)
 		if c.stopFailed.Load() { // supervise removes it by force
@@ -222,17 +222,17 @@ func (d detachedLifecycle) wait(c *container) run.Exit {
 		s, err := c.inspect(backgroundTimeout)
 		switch {
 		case err == nil && s.running:
-			restarts = false
-		case c.stopping.Load(): // if err isn't nil, the container is gone
+			dockerWasDown = false
+		case c.stopping.Load(): // supervise removes it even if it couldn't be inspected
 			return run.Exit{Text: run.Stopped, OK: err == nil && s.status == 0}
-		case err == nil && restarts:
+		case err == nil && dockerWasDown:
 			return dockerRestart
 		case err == nil:
 			return run.Exit{Text: procgroup.StatusText(s.status, s.oom), OK: s.status == 0}
 		case c.isGone():
 			return run.Exit{Text: "its container was removed, but not by the jobrunner"}
 		default:
-			restarts = restarts || c.restarts(err)
+			dockerWasDown = dockerWasDown || c.dockerIsDown(err)
 		}
 		time.Sleep(followPause)
 	}
@@ -375,7 +375,7 @@ func (c *container) tryRemove(ctx context.Context) error {
 	}
 }
 
-// Orphans implements run.PodPrograms. It also asks the Kubernetes cluster.
+// Orphans implements run.PodPrograms. It asks the Kubernetes cluster, or the engines of this machine.
 func (e *Executor) Orphans(ctx context.Context, folderID string) (all []run.Orphan) {
 	if folderID == "" {
 		return nil

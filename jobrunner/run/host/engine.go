@@ -239,8 +239,8 @@ func uninterrupted(ctx context.Context) (context.Context, func()) {
 
 var dockerRestart = run.Exit{Text: "a restart of Docker", Restart: true}
 
-// restarts reports whether an error of inspect means that Docker doesn't run.
-func (c *container) restarts(err error) bool {
+// dockerIsDown reports whether an error of inspect means that Docker doesn't run.
+func (c *container) dockerIsDown(err error) bool {
 	return !c.engine.podman && !errors.Is(err, context.DeadlineExceeded) && !c.isGone()
 }
 
