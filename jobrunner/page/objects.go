@@ -214,7 +214,7 @@ func (p *Page) keys(r *http.Request) *keysJSON {
 	out, visible := new(keysJSON), []keyJSON{}
 	all, err := p.Keys.List()
 	if err != nil { // the log says why
-		out.Fault = "The list of API keys can’t be read. Until that is repaired, only the deployment’s own key is accepted."
+		out.Fault = "Some API keys can’t be read. Until that is repaired, they are rejected."
 	}
 	if seesAll || caller.Owner == apikey.DefaultOwner {
 		visible = append(visible, keyJSON{Identity: apikey.OwnIdentity})

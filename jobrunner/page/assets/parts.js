@@ -267,7 +267,7 @@ export function view(open) {
     keyed($('endpoints').tBodies[0], listed, (e) => e.id, makeEndpoint, (tr, e) => updateEndpoint(tr, e, s.states));
     showHint('endpoints-empty', $('endpoints'), s.endpoints.length === 0, 'none',
       () => h('p', null, 'There is no endpoint yet. This command creates one that returns its input:'), () => command(createLine()),
-      () => h('p', null, 'Or with Terraform, from the folder of the example:'), () => command('cd examples/quickstart && terraform apply -var registry_token=anything'));
+      () => h('p', null, 'Or with Terraform, in the folder of the project:'), () => command('cd examples/quickstart && terraform apply -var registry_token=anything'));
 
     setText($('gpus-count'), s.gpus.devices.length ? `${s.gpus.devices.length} · ${s.gpus.simulated ? 'simulated, not on this machine · ' : ''}driver ${s.gpus.driver || 'unknown'} · CUDA ${s.gpus.cuda || 'unknown'}` : '');
     const devices = one ? s.gpus.devices.filter((d) => s.workers.some((w) => holds(w, d))) : s.gpus.devices;
@@ -282,7 +282,7 @@ export function view(open) {
     showCosts(s, names, one, (free) => {
       const box = $('costs-hint');
       box.hidden = !free;
-      if (free && !box.hasChildNodes()) box.append(h('p', null, 'Nothing has a price. A catalog says what things cost:'), command('jobrunner serve --catalog examples/catalog.yaml'));
+      if (free && !box.hasChildNodes()) box.append(h('p', null, 'Nothing used today has a price. A catalog says what things cost:'), command('jobrunner serve --catalog examples/catalog.yaml'));
     });
 
     if (s.pods) showHint('pods-empty', $('pods'), s.pods.total === 0, 'none', () => h('p', null, 'There is no pod yet. This command creates one:'), () => command(podLine()));
@@ -302,7 +302,7 @@ export function view(open) {
     setText($('workers-count'), listedWorkers < values.workers[0] ? `${listedWorkers} of ${values.workers[0]}` : listedWorkers || '');
     keyed($('workers').tBodies[0], s.workers, (w) => w.endpoint + ' ' + w.id, (w) => makeWorker(w, open.worker), (tr, w) => updateWorker(tr, w, s, names));
     showHint('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
-      () => h('p', null, one?.max === 0 ? 'This endpoint allows no worker (workers.max is 0): its jobs wait until that is raised.' : 'No worker runs. They start with the first job, and end when they were idle for their time.'));
+      () => h('p', null, one?.max === 0 ? 'This endpoint allows no worker (workers.max is 0): its jobs wait until that is raised.' : 'No worker runs. Workers start with the first job, and end after their idle time.'));
     refreshConfirm();
     if (moved) {
       $('main').focus();

@@ -14,8 +14,8 @@ const storageKey = (id) => 'gpucloud-input-' + id;
 
 const isOver = (state) => !mayCancel(state);
 
-// submission builds the body of a submission from the typed text: an input, or an object with the
-// member input.
+// submission builds the body of a submission from the typed text: an input, or an object whose member
+// input is an object.
 function submission(text) {
   text ||= '{}';
   const value = JSON.parse(text);

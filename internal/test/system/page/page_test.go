@@ -142,7 +142,7 @@ func TestBrowser(t *testing.T) {
 			if tab.Eval(`document.querySelector('#chart-load .plot').getAttribute('aria-label')`, &label); !strings.Contains(label, "In queue: now 2, highest") || !strings.Contains(label, "Running: now 1") {
 				t.Errorf("the chart says %s", label)
 			}
-			tab.Shows("#costs-section", hostile, "$0.00", "Nothing has a price", "jobrunner serve --catalog")
+			tab.Shows("#costs-section", hostile, "$0.00", "Nothing used today has a price", "jobrunner serve --catalog")
 			tab.CheckAccessibility("overview")
 			tab.Picture(screen.name + "-overview")
 
