@@ -75,14 +75,14 @@ func startOrSkip[T any](t testing.TB, start func() (T, error)) (result T) {
 	return result
 }
 
-// requirePrograms returns an error if an engine can't run: without root, or without one of its programs.
-func requirePrograms(names ...string) error {
+// requirePrograms returns an error unless this user is root and programs of Debian's packages are installed.
+func requirePrograms(packages string, names ...string) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: only root may start %s", errMissing, names[0])
 	}
 	for _, name := range names {
 		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("%w: %s is not installed (Debian: apt-get install --no-install-recommends docker.io docker-registry podman crun)", errMissing, name)
+			return fmt.Errorf("%w: %s is not installed (Debian: apt-get install --no-install-recommends %s)", errMissing, name, packages)
 		}
 	}
 	return nil
@@ -181,7 +181,7 @@ umount "$PWD/exec/netns/default" # left by the daemon
 rm -rf --one-file-system "$PWD"`
 
 func startDocker() (*Engine, error) {
-	if err := requirePrograms("dockerd", "docker"); err != nil {
+	if err := requirePrograms("docker.io", "dockerd", "docker"); err != nil {
 		return nil, err
 	}
 	dir, err := launch("docker", runDocker, func(string) map[string]string { return map[string]string{"daemon.json": "{}"} })
@@ -240,7 +240,7 @@ const runPodman = `read -r _
 rm -rf --one-file-system "$PWD"`
 
 func startPodman() (*Engine, error) {
-	if err := requirePrograms("podman", "crun", "unshare"); err != nil {
+	if err := requirePrograms("podman crun", "podman", "crun", "unshare"); err != nil {
 		return nil, err
 	}
 	program, err := exec.LookPath("podman")

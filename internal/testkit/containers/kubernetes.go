@@ -75,11 +75,9 @@ func clusterRequired() bool {
 var runKubernetes string
 
 func startKubernetes() (*Kubernetes, error) {
-	if err := requirePrograms("etcd", "containerd", "ctr", "runc", "openssl", "ip"); err != nil {
+	const packages = "etcd-server containerd runc openssl iproute2 containernetworking-plugins"
+	if err := requirePrograms(packages, "etcd", "containerd", "ctr", "runc", "openssl", "ip", "/usr/lib/cni/ptp"); err != nil {
 		return nil, err
-	}
-	if _, err := os.Stat("/usr/lib/cni/ptp"); err != nil {
-		return nil, fmt.Errorf("%w: /usr/lib/cni/ptp is not there (Debian: apt-get install --no-install-recommends containernetworking-plugins)", errMissing)
 	}
 	programs, err := kubernetesFolder()
 	if err != nil {

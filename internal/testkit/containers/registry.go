@@ -41,7 +41,7 @@ func StartRegistry(t testing.TB) *Registry {
 }
 
 func startRegistry() (*Registry, error) {
-	if err := requirePrograms("docker-registry"); err != nil {
+	if err := requirePrograms("docker-registry", "docker-registry"); err != nil {
 		return nil, err
 	}
 	ports, err := freePorts(1)
@@ -68,7 +68,7 @@ func startRegistry() (*Registry, error) {
 	return r, nil
 }
 
-// Push moves an image of the engine to the registry and returns its name there.
+// Push copies an image of the engine to the registry and returns its name there.
 func (r *Registry) Push(t testing.TB, e *Engine, image, name string) (pushed string) {
 	t.Helper()
 	pushed = r.Address + "/" + name

@@ -1,4 +1,4 @@
-// Package must has checks that many tests share. They call t.Helper, which is slow, only if they fail.
+// Package must has checks that many tests share. Most call t.Helper, which is slow, only if they fail.
 package must
 
 import (
