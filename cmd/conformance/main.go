@@ -30,20 +30,17 @@ import (
 var version, commit = "dev", ""
 
 type commands struct {
-	Run     run            `cmd:"" help:"Judge a deployment."`
-	Resume  resume         `cmd:"" help:"Continue a run that was made with --defer."`
-	Verify  verify         `cmd:"" help:"Check the signature of a report."`
-	Compare compare        `cmd:"" help:"Write a page that compares several reports."`
-	Diff    diff           `cmd:"" help:"Show the changes between two reports."`
-	Client  clientCommand  `cmd:"" help:"Judge a client, by running its command against a jobrunner behind a proxy that injects faults."`
-	Explain explain        `cmd:"" help:"Show a clause, its source, and the cases that judge it."`
-	List    list           `cmd:"" help:"List the clauses."`
-	Sweep   sweep          `cmd:"" help:"Delete the objects in the ledger of a run that was killed."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Run     run           `cmd:"" help:"Judge a deployment."`
+	Resume  resume        `cmd:"" help:"Continue a run that was made with --defer."`
+	Verify  verify        `cmd:"" help:"Check the signature of a report."`
+	Compare compare       `cmd:"" help:"Write a page that compares several reports."`
+	Diff    diff          `cmd:"" help:"Show the changes between two reports."`
+	Client  clientCommand `cmd:"" help:"Judge a client, by running its command against a jobrunner behind a proxy that injects faults."`
+	Explain explain       `cmd:"" help:"Show a clause, its source, and the cases that judge it."`
+	List    list          `cmd:"" help:"List the clauses."`
+	Sweep   sweep         `cmd:"" help:"Delete the objects in the ledger of a run that was killed."`
 
-	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
-
-	cli.CompletionCommands `embed:""`
+	cli.CommonCommands `embed:""`
 }
 
 // interruptible returns a context that ends when the program is interrupted or its terminal is
@@ -54,13 +51,6 @@ func interruptible() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
-}
-
-type versionCommand struct{}
-
-func (versionCommand) Run() error {
-	_, err := fmt.Println(programversion.Text("conformance", version, commit))
-	return err
 }
 
 // exitError ends the program with an exit code, without a message.

@@ -64,7 +64,7 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, stop := new(serve).untilStopped()
+	ctx, stop := untilStopped(false)
 	defer stop()
 	handler, python, err := d.findHandler(ctx, env)
 	if err != nil {
@@ -313,8 +313,7 @@ func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler,
 // applyChange makes the endpoint run the changed files. A worker on the SDK is replaced by a release; a process
 // per job needs none. It reports whether it succeeded.
 func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python interpreter, names string, out *terminal) bool {
-	script, _ := scriptPython(h.File) // its list of packages may have changed
-	prepareErr := script.prepare(ctx, filepath.Dir(h.File))
+	prepareErr := python.prepare(ctx, filepath.Dir(h.File)) // the list of packages may have changed
 	switch changedHandler, err := host.NewHandler(devImage, h.File, python.command...); {
 	case err != nil || prepareErr != nil:
 		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, cmp.Or(err, prepareErr)))

@@ -17,6 +17,7 @@ type fileWatcher struct {
 	patterns []string          // files, folders and patterns of the user
 	stamps   map[string]string // state of each file, see recordStamp
 	problem  error             // of the last scan
+	away     bool              // the last scan didn't find the handler
 }
 
 // maxWatchedFiles limits the watched files below one folder, because each is checked several times a second.
@@ -50,11 +51,12 @@ func (w *fileWatcher) changed() (names []string) {
 		}
 	}
 	for file := range w.stamps {
-		if _, present := current[file]; !present && file != w.file { // some editors remove a file for a moment
+		if _, present := current[file]; !present {
 			names = append(names, w.name(file))
 		}
 	}
-	if _, present := current[w.file]; !present && len(names) == 0 {
+	wasAway := w.away
+	if w.away = current[w.file] == ""; w.away && !wasAway { // some editors remove a file for a moment
 		return nil
 	}
 	w.stamps = current

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -117,11 +118,19 @@ func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, 
 	return inventory, gpu.Summary(inventory), nil
 }
 
+// checkFolder rejects a flag's path that is a file or contains one.
+func checkFolder(flag, path string) error {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+		return usageErrorf("invalid %s %s: expected a folder, got a file", flag, path)
+	}
+	return nil
+}
+
 // dataDir returns the value of the flag, or else a folder in the user's state directory (on Unix as in XDG).
 func dataDir(flag string) (string, error) {
 	if flag != "" {
-		if info, err := os.Stat(flag); err == nil && !info.IsDir() {
-			return "", usageErrorf("invalid --data %s: expected a folder, got a file", flag)
+		if err := checkFolder("--data", flag); err != nil {
+			return "", err
 		}
 		return filepath.Abs(flag)
 	}

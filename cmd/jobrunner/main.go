@@ -20,17 +20,14 @@ import (
 var version, commit = "dev", ""
 
 type commands struct {
-	Serve   serve          `cmd:"" help:"Start the deployment."`
-	Dev     dev            `cmd:"" help:"Run a file as the handler of an endpoint, and restart it when it changes."`
-	Job     job            `cmd:"" help:"Send, watch, cancel and retry jobs on any deployment."`
-	Keys    keys           `cmd:"" help:"Create, list and revoke API keys, also while the deployment runs."`
-	Backup  backup         `cmd:"" help:"Copy the state of a data folder, also while the deployment runs."`
-	Doctor  doctor         `cmd:"" help:"Check what a deployment needs on this machine."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve  serve  `cmd:"" help:"Start the deployment."`
+	Dev    dev    `cmd:"" help:"Run a file as the handler of an endpoint, and restart it when it changes."`
+	Job    job    `cmd:"" help:"Send, watch, cancel and retry jobs on any deployment."`
+	Keys   keys   `cmd:"" help:"Create, list and revoke API keys, also while the deployment runs."`
+	Backup backup `cmd:"" help:"Copy the state of a data folder, also while the deployment runs."`
+	Doctor doctor `cmd:"" help:"Check what a deployment needs on this machine."`
 
-	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
-
-	cli.CompletionCommands `embed:""`
+	cli.CommonCommands `embed:""`
 }
 
 func (commands) Help() string {
@@ -41,15 +38,6 @@ func (commands) Help() string {
   jobrunner doctor
 
 Exit status: 0 success, 1 failure, 2 invalid command line. job and dev have further ones.`
-}
-
-type versionCommand struct{}
-
-func (versionCommand) Help() string { return "Example:\n  jobrunner version" }
-
-func (versionCommand) Run() error {
-	_, err := fmt.Fprintln(stdout, programversion.Text("jobrunner", version, commit))
-	return err
 }
 
 func newParser() *kong.Kong {

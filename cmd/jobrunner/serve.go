@@ -97,7 +97,7 @@ func (s *serve) check() (dbURL string, err error) {
 			return "", usageErrorf("invalid --engine or --engine-file: %s", err)
 		}
 	}
-	return dbURL, cmp.Or(s.checkNode(dbURL), s.checkFiles())
+	return dbURL, cmp.Or(s.checkNode(dbURL), checkFolder("--keys", s.Keys), s.checkFiles())
 }
 
 func (s *serve) Run() (err error) {
@@ -111,7 +111,7 @@ func (s *serve) Run() (err error) {
 	}
 	bodies := cmp.Or(int64(s.BodyMemory)<<20, httplimit.DefaultMemory())
 	limitHeap(bodies, s.stateMemory())
-	ctx, stop := s.untilStopped()
+	ctx, stop := untilStopped(s.StopWithStdin)
 	defer stop()
 
 	dir, key, generated, err := s.folderAndKey()
@@ -171,13 +171,13 @@ func warnOfOtherState(log *slog.Logger, dir, dbURL string) {
 	}
 }
 
-// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set. If the process
+// untilStopped returns a context that ends with a signal, or also with stdin. If the process
 // doesn't react, for example because it waits for a pipe without a writer, a signal a second later kills it.
-func (s *serve) untilStopped() (ctx context.Context, stop context.CancelFunc) {
+func untilStopped(withStdin bool) (ctx context.Context, stop context.CancelFunc) {
 	cli.SurviveClosedPipe() // tee may end before the running jobs do
 	ctx, stop = signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
-	if s.StopWithStdin {
+	if withStdin {
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end, too
 			stop()

@@ -73,7 +73,7 @@ func TestOutputIsLost(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "prints.sh")
 	writeFile(t, file, "echo 1")
-	for command, want := range map[string]int{"version": 1, "keys add ci": 1, "dev --once " + file: 4} {
+	for command, want := range map[string]int{"version": 1, "--version": 2, "keys add ci": 1, "dev --once " + file: 4} {
 		cmd := exec.Command(binary, strings.Fields(command)...)
 		cmd.Env, cmd.Stdout = environment(t.TempDir()), must.Do(os.Open(os.DevNull))(t) // read-only
 		_ = cmd.Run()                                                                   // the exit status is checked below

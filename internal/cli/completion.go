@@ -12,10 +12,34 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// CompletionCommands adds shell completion to a program that embeds it in its commands.
-type CompletionCommands struct {
+// CommonCommands adds the version, kong's variable version, and shell completion to a program that embeds it in
+// its commands.
+type CommonCommands struct {
+	Version     versionCommand `cmd:"" help:"Print the version."`
+	VersionFlag versionFlag    `name:"version" help:"Print the version."`
+
 	Completion script     `cmd:"" help:"Print the script that completes this program's command lines in a shell."`
 	Complete   candidates `cmd:"" name:"__complete" hidden:"" passthrough:""`
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Help() string { return "Example:\n  " + filepath.Base(os.Args[0]) + " version" }
+
+func (versionCommand) Run(app *kong.Kong, vars kong.Vars) error {
+	_, err := fmt.Fprintln(app.Stdout, vars["version"])
+	return err
+}
+
+type versionFlag bool
+
+// BeforeReset prints the version. Unlike kong's flag, it fails if it can't print.
+func (versionFlag) BeforeReset(app *kong.Kong, vars kong.Vars) error {
+	if err := new(versionCommand).Run(app, vars); err != nil {
+		return err
+	}
+	app.Exit(0)
+	return nil
 }
 
 type script struct {

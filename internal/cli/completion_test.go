@@ -31,8 +31,8 @@ type program struct {
 		} `cmd:""`
 		Status struct{} `cmd:""`
 	} `cmd:""`
-	Inner                  struct{} `cmd:"" hidden:""`
-	cli.CompletionCommands `embed:""`
+	Inner              struct{} `cmd:"" hidden:""`
+	cli.CommonCommands `embed:""`
 }
 
 func TestMain(m *testing.M) {
@@ -67,7 +67,7 @@ func TestShells(t *testing.T) {
 				t.Skip(err)
 			}
 			for line, want := range map[string]string{
-				"tool ":                       "completion job serve",
+				"tool ":                       "completion job serve version",
 				"tool s":                      "serve",
 				"tool job ":                   "run status",
 				"tool job r":                  "run",
@@ -83,7 +83,7 @@ func TestShells(t *testing.T) {
 				"tool job run an-endpoint ":   "fast slow",
 				"tool job run an-endpoint fa": "fast",
 				"tool completion ":            "bash fish zsh",
-				"tool nothing -":              "--debug --help",
+				"tool nothing -":              "--debug --help --version",
 			} {
 				if shell.program == "bash" && strings.Contains(line, "=") {
 					line, want = strings.Replace(line, "=", " = ", 1), strings.ReplaceAll(want, "--limits=", "") // readline splits words there

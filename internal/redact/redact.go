@@ -77,6 +77,7 @@ func (s *Set) evaluate() (long, tokens []string) {
 		return s.long, s.tokens
 	}
 	s.long, s.tokens = nil, nil
+	longestFirst := func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) } // one may contain another
 	for _, spelling := range slices.SortedFunc(maps.Keys(s.isLong), longestFirst) {
 		if s.isLong[spelling] {
 			s.long = append(s.long, spelling)
@@ -86,9 +87,6 @@ func (s *Set) evaluate() (long, tokens []string) {
 	}
 	return s.long, s.tokens
 }
-
-// longestFirst orders spellings, because one may contain another.
-func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }
 
 func (s *Set) addSpellings(secret string) {
 	if s.isLong == nil {

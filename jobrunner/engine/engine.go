@@ -104,7 +104,11 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		e.committing.Wait()
 	}
 	if e.store != nil && !e.DB.Shared() {
-		if err := e.loadAll(ctx); err != nil {
+		err := e.loadQueues(ctx, 0, e.storedQueues...)
+		if err == nil {
+			err = e.commits.flushUnlessDiskFull()
+		}
+		if err != nil {
 			e.stop()
 			return nil, fmt.Errorf("reading the jobs: %w", err)
 		}
@@ -267,13 +271,6 @@ func (e *Engine) loadQueues(ctx context.Context, epoch int64, names ...string) e
 		e.wake(e.now())
 	}
 	return nil
-}
-
-func (e *Engine) loadAll(ctx context.Context) error {
-	if err := e.loadQueues(ctx, 0, e.storedQueues...); err != nil {
-		return err
-	}
-	return e.commits.flushUnlessDiskFull()
 }
 
 // memory counts the bytes that jobs take in memory.

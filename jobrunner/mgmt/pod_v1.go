@@ -112,7 +112,9 @@ func podActionHandlerV1(a pod.Action) handler {
 }
 
 func (b podBodyV1) build(_ *call, tx *store.Tx) (store.Pod, error) {
-	p := podDefaultsV1()
+	defaults := defaultsOf[podBodyV1]()
+	p := store.Pod{Cloud: *defaults.Cloud}
+	_ = defaults.update(nil, &p) // never fails
 	var cudaVersions []string
 	if b.TemplateID.Value != "" {
 		t, err := readTemplateV1(tx, b.TemplateID.Value)

@@ -158,13 +158,6 @@ func templateDefaultsV1() store.Template {
 	return t
 }
 
-func podDefaultsV1() store.Pod {
-	d := defaultsOf[podBodyV1]()
-	p := store.Pod{Cloud: *d.Cloud}
-	_ = d.update(nil, &p) // never fails
-	return p
-}
-
 func endpointDefaultsV1() store.Endpoint {
 	e := endpointDefaultsV2()
 	e.IdleTimeout = *defaultsOf[endpointBodyV1]().IdleTimeout

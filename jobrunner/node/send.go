@@ -67,12 +67,6 @@ type replayableBody struct {
 	reader io.Reader // for a handler of this node
 }
 
-func makeReplayable(r *http.Request) {
-	if _, done := r.Body.(*replayableBody); !done && r.Body != nil && r.Method != http.MethodGet && r.ContentLength >= 0 && r.ContentLength <= maxReplayable {
-		r.Body = &replayableBody{rest: r.Body}
-	}
-}
-
 // open returns a reader of the whole body. The earlier readers must no longer be used.
 func (b *replayableBody) open() (io.ReadCloser, error) {
 	return io.NopCloser(io.MultiReader(bytes.NewReader(b.start.Bytes()), io.TeeReader(b.rest, &b.start))), nil
@@ -121,7 +115,9 @@ const (
 func (f *forwarder) send(w http.ResponseWriter, r *http.Request, nodeURL string) outcome {
 	r.Pattern = forwardedRoute
 	httplimit.AllowPauses(r) // the other node requires the minimum rate
-	makeReplayable(r)
+	if _, done := r.Body.(*replayableBody); !done && r.Body != nil && r.Method != http.MethodGet && r.ContentLength >= 0 && r.ContentLength <= maxReplayable {
+		r.Body = &replayableBody{rest: r.Body}
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	a := new(attempt)

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -82,7 +83,8 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 	p.readersMax = max(1, cmp.Or(c.Connections, DefaultConnections)/3)
 	p.writers = p.pool(max(1, cmp.Or(c.Connections, DefaultConnections)-p.readersMax), writerSetUp)
 	p.readers = p.pool(p.readersMax, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-	p.hints = newHints(c.NoNotify)
+	p.hints = &hints{disabled: c.NoNotify, sender: uuid.NewString(), isPending: map[string]bool{}, added: make(chan struct{}, 1)}
+	p.hints.ctx, p.hints.stop = context.WithCancel(context.Background())
 	if err := p.check(ctx, c.NoSync); err != nil {
 		explained := p.explain(err)
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && (strings.HasPrefix(e.Code, "28") || e.Code == "3D000") {

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -37,12 +36,6 @@ type hints struct {
 	pending   []string
 	isPending map[string]bool // by hint
 	added     chan struct{}   // signals a pending hint
-}
-
-func newHints(disabled bool) *hints {
-	h := &hints{disabled: disabled, sender: uuid.NewString(), isPending: map[string]bool{}, added: make(chan struct{}, 1)}
-	h.ctx, h.stop = context.WithCancel(context.Background())
-	return h
 }
 
 func (h *hints) add(hint string) {

@@ -115,7 +115,10 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 		return out, err
 	}
 	for _, p := range pods {
-		out.Pods = append(out.Pods, v.pagePod(p))
+		p.Reason = v.PodReason(p)
+		out.Pods = append(out.Pods, page.Pod{
+			Head: p.Head, PodState: p.PodState, Image: p.Image, Actions: pod.Actions(p), GPU: p.GPU, CPU: p.CPU, Locked: p.Locked, Cost: v.PodPrice(p), Cluster: p.Cluster,
+		})
 	}
 	if out.Clusters, err = store.List[store.Cluster](ctx, v.Store); err != nil {
 		return out, err
@@ -125,13 +128,6 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 	}
 	out.Volumes, err = store.List[store.NetworkVolume](ctx, v.Store)
 	return out, err
-}
-
-func (v *View) pagePod(p store.Pod) page.Pod {
-	p.Reason = v.PodReason(p)
-	return page.Pod{
-		Head: p.Head, PodState: p.PodState, Image: p.Image, Actions: pod.Actions(p), GPU: p.GPU, CPU: p.CPU, Locked: p.Locked, Cost: v.PodPrice(p), Cluster: p.Cluster,
-	}
 }
 
 func (v *View) PodLog(id string) ([]run.Line, bool) { return linesOf(v.Pods.Log(id)) }

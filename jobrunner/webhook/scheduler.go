@@ -42,13 +42,6 @@ type scheduler struct {
 	laneTurns  map[lane]int
 }
 
-func newScheduler() scheduler {
-	return scheduler{
-		open: map[lane]int{}, hosts: map[engine.OwnerHost]int{}, slow: map[lane]bool{},
-		ownerTurns: map[string]int{}, laneTurns: map[lane]int{},
-	}
-}
-
 type load struct {
 	calls int
 	slow  int // calls of slow endpoints, included in calls

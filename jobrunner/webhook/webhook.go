@@ -75,7 +75,10 @@ func Start(c Config) *Sender {
 	if c.Transport == nil {
 		c.Transport = c.Policy.transport()
 	}
-	s := &Sender{Config: c, ended: make(chan struct{}, 1), scheduler: newScheduler()}
+	s := &Sender{Config: c, ended: make(chan struct{}, 1), scheduler: scheduler{
+		open: map[lane]int{}, hosts: map[engine.OwnerHost]int{}, slow: map[lane]bool{},
+		ownerTurns: map[string]int{}, laneTurns: map[lane]int{},
+	}}
 	s.client = &http.Client{
 		Transport:     c.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

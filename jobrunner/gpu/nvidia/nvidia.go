@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -138,8 +141,10 @@ func (r *reader) publish() {
 	for _, g := range r.gpus {
 		for _, d := range g.devices {
 			d.Index, d.Fault = g.index, cmp.Or(g.lostReason, g.checkedFault, g.lastReport.fault, d.lastReport.fault)
-			devices = append(devices, d.Device)
-			handles[d.UUID] = d.handle
+			if isVisible(d.Device) {
+				devices = append(devices, d.Device)
+				handles[d.UUID] = d.handle
+			}
 		}
 	}
 	r.mu.Lock()
@@ -151,6 +156,15 @@ func (r *reader) publish() {
 	}
 	r.logChanges(before, devices)
 	notify.Signal(r.changed)
+}
+
+// isVisible reports whether CUDA_VISIBLE_DEVICES of this process allows a device, by its UUID or the index of its GPU.
+func isVisible(d gpu.Device) bool {
+	list, isSet := os.LookupEnv("CUDA_VISIBLE_DEVICES")
+	return !isSet || slices.ContainsFunc(strings.Split(list, ","), func(name string) bool {
+		name = strings.TrimSpace(name)
+		return name == strconv.Itoa(d.Index) || name != "" && strings.HasPrefix(d.UUID, name)
+	})
 }
 
 func (r *reader) logChanges(before, after []gpu.Device) {

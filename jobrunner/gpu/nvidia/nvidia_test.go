@@ -242,6 +242,8 @@ func TestNVMLInventory(t *testing.T) {
 		must.Hold(t, must.Err(inventory.Sample("GPU-0")) != nil, "Sample succeeds after Close")
 		inventory.Close()
 		must.Equal(t, b.shutdowns, 1, "calls of shutdown")
+		t.Setenv("CUDA_VISIBLE_DEVICES", "2, MIG-5,GPU-1")
+		must.Equal(t, open(t, b).Devices(), want[1:4], "visible devices")
 	})
 }
 
