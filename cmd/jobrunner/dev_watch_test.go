@@ -179,8 +179,7 @@ func TestChangePreparesPython(t *testing.T) {
 	writeFile(t, file, "")
 	handler, output := must.Do(host.NewHandler(devImage, file))(t), new(strings.Builder)
 	uv := interpreter{origin: "uv", createEnv: [][]string{{"no-uv"}}}
-	applied := new(dev).applyChange(t.Context(), nil, handler, uv, "handler.sh", &terminal{w: output})
-	must.Hold(t, !applied && strings.Contains(output.String(), "preparing the Python from uv failed: no-uv"), "dev printed", output)
+	must.Hold(t, !new(dev).applyChange(t.Context(), nil, handler, uv, "handler.sh", &terminal{w: output}) && strings.Contains(output.String(), "preparing the Python from uv failed: no-uv"), "dev printed", output)
 }
 
 // A repeated failure is shown in one line, regardless of timing.

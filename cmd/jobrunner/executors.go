@@ -118,7 +118,7 @@ func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, 
 	return inventory, gpu.Summary(inventory), nil
 }
 
-// checkFolder rejects a flag's path that is a file or contains one.
+// checkFolder rejects a flag's path that is or contains a file. The folder may be absent.
 func checkFolder(flag, path string) error {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
 		return usageErrorf("invalid %s %s: expected a folder, got a file", flag, path)
@@ -129,8 +129,8 @@ func checkFolder(flag, path string) error {
 // dataDir returns the value of the flag, or else a folder in the user's state directory (on Unix as in XDG).
 func dataDir(flag string) (string, error) {
 	if flag != "" {
-		if err := checkFolder("--data", flag); err != nil {
-			return "", err
+		if info, err := os.Stat(flag); err == nil && !info.IsDir() {
+			return "", usageErrorf("invalid --data %s: expected a folder, got a file", flag)
 		}
 		return filepath.Abs(flag)
 	}

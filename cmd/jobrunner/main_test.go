@@ -337,7 +337,8 @@ func TestRefusals(t *testing.T) {
 		"expected a URL with a host and without a":   {"--listen=127.0.0.1:0", "--node-url=http://10.0.0.5:8420#a"},
 		"--webhook-allow: invalid webhook host":      {"--webhook-allow=http://example.com"},
 		"--management-limits must be one":            {"--management-limits=maybe"},
-		"invalid --keys /dev/null/x: expected a fol": {"--ephemeral", "--keys=/dev/null/x"},
+		"invalid --keys /dev/null: expected a folde": {"--ephemeral", "--keys=/dev/null"},
+		"invalid --data /dev/null/x: expected a fol": {"--data=/dev/null/x"},
 		"remove the file to get a new key":           {"--listen=127.0.0.1:0", "--data=" + folderWithEmptyKey(t)},
 		"characters; remove the file to get":         {"--listen=127.0.0.1:0", "--data=" + folderWithTwoKeys},
 	} {

@@ -97,7 +97,7 @@ func (s *serve) check() (dbURL string, err error) {
 			return "", usageErrorf("invalid --engine or --engine-file: %s", err)
 		}
 	}
-	return dbURL, cmp.Or(s.checkNode(dbURL), checkFolder("--keys", s.Keys), s.checkFiles())
+	return dbURL, cmp.Or(checkFolder("--data", s.Data), checkFolder("--keys", s.Keys), s.checkNode(dbURL), s.checkFiles())
 }
 
 func (s *serve) Run() (err error) {
