@@ -3,7 +3,6 @@ package datasources
 import (
 	"net/url"
 	"slices"
-	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -75,7 +74,7 @@ func (m *dataCenters) values() url.Values {
 	setList(query, "networkVolumeTypes", m.NetworkVolumeTypes)
 	setList(query, "compliance", m.Compliance)
 	if !m.GlobalNetwork.IsNull() {
-		query.Set("globalNetwork", strconv.FormatBool(m.GlobalNetwork.ValueBool()))
+		query.Set("globalNetwork", m.GlobalNetwork.String())
 	}
 	return query
 }

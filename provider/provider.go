@@ -230,16 +230,13 @@ func (s settings) service(diags *diag.Diagnostics) api.Service {
 }
 
 // variable returns the variable that set a setting, or "" if the block set it.
-func (s settings) variable(setting string) string {
-	name := ""
-	switch setting {
-	case "base_url":
-		_, name = attributeOrEnv(s.BaseURL, "GPUCLOUD_BASE_URL")
-	case "queue_url":
-		_, name = attributeOrEnv(s.QueueURL, "GPUCLOUD_QUEUE_URL")
-	case "api_key":
+func (s settings) variable(setting string) (name string) {
+	if setting == "api_key" {
 		_, name = s.key(s.service(new(diag.Diagnostics)))
+		return name
 	}
+	configured, _ := value.Attribute(&s, setting).(types.String)
+	_, name = attributeOrEnv(configured, "GPUCLOUD_"+strings.ToUpper(setting))
 	return name
 }
 

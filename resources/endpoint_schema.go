@@ -214,7 +214,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	if got.Scaling.Type == requestCount {
 		scaling.RequestCount = types.Int64Value(got.Scaling.RequestCount)
 	} else {
-		scaling.QueueDelay = types.Float64Value(got.Scaling.QueueDelay)
+		scaling.QueueDelay = value.Float(got.Scaling.QueueDelay)
 	}
 	m.Scaling = value.Object(scalingAttribute, scaling)
 	got.CreatedAt = cmp.Or(m.CreatedAt.ValueString(), got.CreatedAt)

@@ -118,6 +118,7 @@ func TestIdentityAndImport(t *testing.T) {
 		must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "")), "Invalid import ID")
 		if k.nameless {
 			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "another")), `Its id is "account", not "another".`)
+			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().ImportIdentity(typeName, map[string]any{"id": "another"})), `Its id is "account", not "another".`)
 			return
 		}
 		byName, diags := p.Reconfigure().Import(typeName, d.Name("one"))

@@ -125,7 +125,9 @@ func TestStaleListIsNotDrift(t *testing.T) {
 		wirefault.Handler(forward, wirefault.Deployment{}, lists).ServeHTTP(w, r)
 	})
 	p := drive(t, d, api.V2)
-	state, config := endpointOfTemplate(t, d, p, nil, nil)
+	state, config := endpointOfTemplate(t, d, p, nil, map[string]any{"scaling": map[string]any{"queue_delay": 0.7}})
+	calls := d.Calls(func() { state = refresh(t, p, state) })
+	must.Hold(t, calls["GET /v2/serverless"] == 1 && calls["GET /v2/serverless/"+state.Get("id").(string)] == 0, "an unchanged fraction is read by id, too", calls)
 	lists.Stale = 3600
 	apply(t, p, endpointType, refresh(t, p, state), withChanges(config, map[string]any{"name": "new"}), "update")
 }

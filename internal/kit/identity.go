@@ -41,9 +41,9 @@ func (r *kindResource[M]) ImportState(ctx context.Context, req resource.ImportSt
 	if req.ID == "" && req.Identity != nil {
 		resp.Diagnostics.Append(req.Identity.GetAttribute(ctx, idPath, &id)...)
 	}
-	if id.IsNull() {
+	if id.IsNull() || r.kind.Single {
 		if c := r.client(&resp.Diagnostics); c != nil {
-			id = types.StringValue(r.find(ctx, c, req.ID, &resp.Diagnostics))
+			id = types.StringValue(r.find(ctx, c, cmp.Or(id.ValueString(), req.ID), &resp.Diagnostics))
 		}
 	}
 	if resp.Diagnostics.HasError() {

@@ -138,7 +138,7 @@ func flatten(prior attr.Value, got reflect.Value) attr.Value {
 	case types.Int64:
 		return types.Int64Value(got.Int())
 	case types.Float64:
-		return types.Float64Value(got.Float())
+		return Float(got.Float())
 	case types.Set:
 		return KeepSet(prior, got.Interface().([]string))
 	case types.Map:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math/big"
 	"slices"
+	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -19,6 +20,12 @@ func Number(text json.Number) types.Number {
 		return types.NumberNull()
 	}
 	return types.NumberValue(n)
+}
+
+// Float converts a number of an answer. The result equals what Terraform parses from the same decimal number.
+func Float(n float64) types.Float64 {
+	text := strconv.FormatFloat(n, 'g', -1, 64)
+	return newValue(types.Float64Type, Number(json.Number(text)).ValueBigFloat()).(types.Float64)
 }
 
 // Strings returns the known elements of a list or set of strings.

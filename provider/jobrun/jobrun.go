@@ -93,12 +93,9 @@ func ParseTimeout(text types.String) (time.Duration, error) {
 	return timeout, nil
 }
 
-// Run submits the job and waits until it ends.
+// Run submits the job, which Validate has accepted, and waits until it ends.
 func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) (api.Job, error) {
-	timeout, err := ParseTimeout(m.Timeout)
-	if err != nil {
-		return api.Job{}, fmt.Errorf("invalid timeout: %w", err)
-	}
+	timeout, _ := ParseTimeout(m.Timeout) // can't fail: validated
 	policy := cmp.Or(value.As[api.JobPolicy](m.Policy), &api.JobPolicy{})
 	if policy.TTL == nil {
 		policy.TTL = new(min(max(timeout+time.Minute, minTTL), maxDuration).Milliseconds())
