@@ -82,7 +82,7 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 
 // complete completes an entry: requested lists that the response lacks become empty.
 func (q *gpuQuery) complete(t api.GPUType) api.GPUType {
-	requested := !q.Product.IsNull()
+	requested := len(q.Product.Elements()) > 0
 	t.DataCenters, t.CUDAVersions = listIf(requested, t.DataCenters), listIf(requested, t.CUDAVersions)
 	return t
 }
@@ -255,7 +255,7 @@ var cpuTypeAttributes = map[string]schema.Attribute{
 
 // complete completes an entry: a requested list that the response lacks becomes empty.
 func (q *cpuQuery) complete(t api.CPUType) api.CPUType {
-	t.DataCenters = listIf(!q.Product.IsNull(), t.DataCenters)
+	t.DataCenters = listIf(len(q.Product.Elements()) > 0, t.DataCenters)
 	return t
 }
 

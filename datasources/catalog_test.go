@@ -40,6 +40,7 @@ stock:
 func TestGPUTypes(t *testing.T) {
 	p := drive(t, acctest.DeployCatalog(t, labCatalog), api.V2)
 	all := read(t, p, "gpucloud_gpu_types", nil).Get("gpu_types")
+	must.Equal(t, read(t, p, "gpucloud_gpu_types", map[string]any{"product": []any{}}).Get("gpu_types"), all, "without products")
 	ids := column(all, "id")
 	must.Require(t, slices.Equal(ids, []any{"AMD Small", "NVIDIA Big", "NVIDIA Twin", "NVIDIA Twin Max"}), "listed", ids)
 	want := map[string]any{
@@ -118,6 +119,7 @@ func TestGPUTypeRules(t *testing.T) {
 func TestCPUTypes(t *testing.T) {
 	p := drive(t, acctest.DeployCatalog(t, labCatalog), api.V2)
 	all := read(t, p, "gpucloud_cpu_types", nil).Get("cpu_types")
+	must.Equal(t, read(t, p, "gpucloud_cpu_types", map[string]any{"product": []any{}}).Get("cpu_types"), all, "without products")
 	want := map[string]any{
 		"id": "cpuX", "name": "Fast", "group": "Gen 9", "vcpu": map[string]any{"min": 2.0, "max": 64.0}, "ram_gb_per_vcpu": 2.5,
 		"price": map[string]any{"secure_per_vcpu": 0.04, "serverless_per_vcpu": 0.031}, "availability": nil, "data_centers": nil,
