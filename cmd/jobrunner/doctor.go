@@ -13,12 +13,14 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/front"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
@@ -202,7 +204,7 @@ func (d *doctor) checkGPUs(ctx context.Context) finding {
 		return fail("give the jobrunner its rights (docs/guides/kubernetes.md)", "%s", err)
 	}
 	defer inventory.Close()
-	if len(inventory.Devices()) > 0 {
+	if slices.ContainsFunc(inventory.Devices(), func(g gpu.Device) bool { return g.Fault == "" }) {
 		return ok("%s", line)
 	}
 	remedy := "for GPUs of this machine, install NVIDIA's driver, and use a build with GPU support; otherwise --simulate-gpus tests placement"

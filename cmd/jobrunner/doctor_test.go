@@ -64,6 +64,7 @@ func TestDoctor(t *testing.T) {
 	defer cluster.Close()
 	writeFile(t, filepath.Join(dir, "kubeconfig"), `{"clusters":[{"name":"c","cluster":{"server":"`+cluster.URL+`"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`)
 	writeFile(t, filepath.Join(dir, "kubernetes.yaml"), "executor: kubernetes\nkubernetes: {url: 'http://jobrunner:8420', kubeconfig: kubeconfig}\n")
+	writeFile(t, filepath.Join(dir, "label.yaml"), "executor: kubernetes\nkubernetes: {url: 'http://jobrunner:8420', kubeconfig: kubeconfig, gpu_label: absent}\n")
 	minimalEnv := []string{"PATH=" + dir, "HOME=" + dir}
 	checks := []string{"GPUs", "PostgreSQL", "Python", "Terraform", "address", "clock", "data folder", "database", "images", "open files"}
 	for name, c := range map[string]struct {
@@ -87,6 +88,7 @@ func TestDoctor(t *testing.T) {
 		"rules, no container engine": {args: []string{"--config", filepath.Join(dir, "rules.yaml")}, check: "images", status: "warn", text: "1 × command; containers: neither docker", remedy: "or add rules for them"},
 		"a cluster":                  {args: []string{"--config", filepath.Join(dir, "kubernetes.yaml")}, check: "images", status: "ok", text: "Kubernetes v1.36.0"},
 		"a cluster's GPUs":           {args: []string{"--config", filepath.Join(dir, "kubernetes.yaml")}, check: "GPUs", status: "ok", text: "nodes: 2 × NVIDIA L4"},
+		"GPUs without a label":       {args: []string{"--config", filepath.Join(dir, "label.yaml")}, check: "GPUs", status: "warn", text: "has no label absent", remedy: "GPU feature discovery"},
 		"GPUs of a bad file":         {args: []string{"--config", filepath.Join(dir, "bad.yaml")}, check: "GPUs", status: "warn", text: "unknown", code: 1},
 		"no database":                {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x"}, check: "PostgreSQL", status: "fail", text: "127.0.0.1:1", code: 1},
 		"a bad setting":              {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x?sslmode=on"}, check: "PostgreSQL", status: "fail", text: "the address of the database: failed to configure TLS (sslmode", code: 1},

@@ -281,11 +281,6 @@ func (e *containerEngine) runCLIWith(ctx context.Context, env []string, log io.W
 }
 
 // environment returns the jobrunner's variables for an engine, except GPUCLOUD_… such as the API key.
-func (e *containerEngine) environment() (env []string) {
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "GPUCLOUD_") {
-			env = append(env, v)
-		}
-	}
-	return env
+func (e *containerEngine) environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GPUCLOUD_") })
 }

@@ -90,14 +90,11 @@ func (e *containerEngine) networkBlock(ctx context.Context, name string) (string
 		format = "{{range .Subnets}}{{.Subnet}} {{end}}"
 	}
 	text, err := e.runCLI(ctx, "network", "inspect", "--format", format, name)
-	if err != nil {
-		return "", err
+	block, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	if err == nil && block == "" {
+		err = fmt.Errorf("the network %s has no addresses", name)
 	}
-	blocks := strings.Fields(text)
-	if len(blocks) == 0 {
-		return "", fmt.Errorf("the network %s has no addresses", name)
-	}
-	return blocks[0], nil
+	return block, err
 }
 
 func (e *containerEngine) networks(ctx context.Context, label string) ([]string, error) {
