@@ -47,7 +47,7 @@ type Stock struct {
 	Memory       int64    // GB of one GPU
 }
 
-// GPUsWith returns the catalog's GPU types, followed by those that only the machine has, sorted by id.
+// GPUsWith returns the catalog's GPU types, followed by the machine's other types, which are sorted by id.
 func (c *Catalog) GPUsWith(stock map[string]Stock) []GPU {
 	gpus := slices.Clone(c.GPUs)
 	for _, id := range slices.Sorted(maps.Keys(stock)) {

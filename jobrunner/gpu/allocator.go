@@ -231,11 +231,9 @@ func (a *Allocator) inUse(d Device) bool {
 
 // enqueue appends an owner to the queue. An owner that is already queued keeps its place.
 func (a *Allocator) enqueue(owner string, request Request) {
-	for i := range a.queue {
-		if a.queue[i].owner == owner {
-			a.queue[i].request = request
-			return
-		}
+	if i := slices.IndexFunc(a.queue, func(w waiter) bool { return w.owner == owner }); i >= 0 {
+		a.queue[i].request = request
+		return
 	}
 	a.queue = append(a.queue, waiter{owner, request})
 }

@@ -110,8 +110,8 @@ func (g machineGPU) check() (memory int64, line int, err error) {
 	return entry.Memory * gibibyte, 0, nil
 }
 
-// devices returns one GPU, or its MIG instances. The UUID depends only on the index, so it stays the
-// same when the file changes.
+// devices returns one GPU, or its MIG instances. A UUID depends only on the index of the GPU and of the
+// instance, so it stays the same when the file changes.
 func (g machineGPU) devices(index int, memory int64) (devices []Device) {
 	gpu := Device{UUID: "GPU-" + simulatedUUID(index, -1), Index: index, TypeID: CanonicalType(g.Type.Value), Memory: memory, Fault: g.Fault}
 	if g.MIG == nil {

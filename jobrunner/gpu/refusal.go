@@ -17,11 +17,11 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	}
 	types := acceptedTypes(request, devices)
 	if len(types) == 0 {
-		return fmt.Errorf("the catalog has no stock of this machine's GPUs: %s", describeDevices(devices))
+		return fmt.Errorf("the catalog has no stock of %s's GPUs: %s", placeOf(devices), describeDevices(devices))
 	}
 	matching := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !slices.Contains(types, d.TypeID) })
 	if len(matching) == 0 {
-		return fmt.Errorf("this machine has no %s; it has %s", enumerate(types, "or"), describeDevices(devices))
+		return fmt.Errorf("%s has no %s; it has %s", placeOf(devices), enumerate(types, "or"), describeDevices(devices))
 	}
 	if err := driver.checkSupport(request); err != nil {
 		return err
@@ -37,8 +37,15 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	case maxOfOneType(Request{}, matching) >= n: // if MIG instances could be combined
 		return fmt.Errorf("a %s asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", request.ownerKind(), n, describeDevices(matching))
 	default:
-		return fmt.Errorf("a %s asks for %d GPUs of one type, and this machine has %s", request.ownerKind(), n, describeDevices(matching))
+		return fmt.Errorf("a %s asks for %d GPUs of one type, and %s has %s", request.ownerKind(), n, placeOf(devices), describeDevices(matching))
 	}
+}
+
+func placeOf(devices []Device) string {
+	if devices[0].Node != "" {
+		return "the Kubernetes cluster"
+	}
+	return "this machine"
 }
 
 // BusyError means that a request has to wait for devices in use.
@@ -56,20 +63,21 @@ func busyError(request Request, devices, free, available []Device) error {
 		return slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !slices.Contains(types, d.TypeID) || !request.fits(d) })
 	}
 	all, free, available := usableDevices(devices), usableDevices(free), usableDevices(available)
-	message := fmt.Sprintf("all of this machine's %s are in use", describeDevices(all))
+	place := placeOf(devices)
+	message := fmt.Sprintf("all of %s's %s are in use", place, describeDevices(all))
 	if len(all) == 1 {
-		message = fmt.Sprintf("this machine's %s is in use", all[0].TypeID)
+		message = fmt.Sprintf("%s's %s is in use", place, all[0].TypeID)
 	}
 	if len(free) > 0 {
 		freeDevices := "1 is"
 		if len(free) > 1 {
 			freeDevices = describeDevices(free) + " are"
 		}
-		message = fmt.Sprintf("a %s asks for %d GPUs of one type, and only %s free (this machine has %s)",
-			request.ownerKind(), request.total(), freeDevices, describeDevices(all))
+		message = fmt.Sprintf("a %s asks for %d GPUs of one type, and only %s free (%s has %s)",
+			request.ownerKind(), request.total(), freeDevices, place, describeDevices(all))
 	}
 	if len(available) < len(free) && maxOfOneType(request, free) >= request.total() {
-		message = fmt.Sprintf("the free GPUs of this machine's %s are reserved for a request that has waited longer", describeDevices(all))
+		message = fmt.Sprintf("the free GPUs of %s's %s are reserved for a request that has waited longer", place, describeDevices(all))
 	}
 	if slices.ContainsFunc(all, func(d Device) bool { return d.Fault != "" }) {
 		message += "; " + describeFaults(all)

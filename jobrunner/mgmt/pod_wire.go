@@ -188,7 +188,7 @@ type podGPUV1 struct {
 	CommunityPrice float64 `json:"communityPrice"`
 }
 
-// machineV1 is the machine of a pod, which is always this machine.
+// machineV1 describes this machine, even if the pod runs on another one.
 type machineV1 struct {
 	GPUTypeID      string    `json:"gpuTypeId,omitempty"`
 	GPUType        *podGPUV1 `json:"gpuType,omitempty"`

@@ -196,7 +196,7 @@ func (p *Page) serveJob(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	endpoint, id := r.URL.Query().Get("endpoint"), r.URL.Query().Get("id")
 	j, err := p.Source.GetUpTo(r.Context(), endpoint, id, maxRead)
 	if errors.Is(err, engine.ErrNotFound) {
-		return httpanswer.Refuse(http.StatusNotFound, "The job is gone: its time to live or the retention of its result is over.")
+		return httpanswer.Refuse(http.StatusNotFound, "The job is gone: it was purged, or its time to live or the retention of its result is over.")
 	} else if err != nil {
 		return p.newRefusal(r, err)
 	}

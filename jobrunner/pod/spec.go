@@ -15,10 +15,7 @@ const globalNetwork = "gpucloud-global"
 
 // spec returns the parameters for the pod's start.
 func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (run.Spec, error) {
-	r.mu.Lock()
-	devices := r.devices
-	r.mu.Unlock()
-	s := run.Spec{ID: r.id, Container: p.Container, Devices: devices, Log: r.log, Pod: &run.Pod{Run: p.Run}}
+	s := run.Spec{ID: r.id, Container: p.Container, Devices: r.heldDevices(), Log: r.log, Pod: &run.Pod{Run: p.Run}}
 	if r.pods.Persistent {
 		s.Pod.FolderID = r.pods.FolderID
 	}
@@ -78,10 +75,7 @@ func publishPort(ctx context.Context, text string, program run.Program) (port st
 
 // environment returns the pod's variables, and the variables that describe the pod.
 func environment(p store.Pod, s run.Spec) map[string]string {
-	env := maps.Clone(p.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
+	env := maps.Collect(maps.All(p.Env))
 	maps.Copy(env, p.HiddenEnv)
 	env["RUNPOD_POD_ID"] = p.ID
 	env["RUNPOD_GPU_COUNT"] = strconv.Itoa(len(s.Devices))

@@ -11,7 +11,7 @@ const jobs = (n) => things(n, 'job');
 const withVerb = (n, one, many, thing = 'job') => `${things(n, thing)} ${n === 1 ? one : many}`;
 
 const podEffects = {
-  start: (p) => [`It starts as soon as this machine has the compute for it (${compute(p)}).`, 'Its disk is new; its volume, if it has one, is kept.'],
+  start: (p) => [`It starts as soon as its compute is free (${compute(p)}).`, 'Its disk is new; its volume, if it has one, is kept.'],
   stop: () => ['Its program is asked to end, and killed after 5 seconds. It releases its GPUs, and stays stopped until somebody starts it.', 'Its disk is deleted; its volume, if it has one, is kept.'],
   restart: () => ['Its program is asked to end, killed after 5 seconds, and started again. It keeps its GPUs.', 'Its disk is deleted; its volume, if it has one, is kept.'],
 };

@@ -340,6 +340,7 @@ func TestInventory(t *testing.T) {
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
 	allocator := gpu.NewAllocator(in)
 	allocator.Close()
+	must.ErrorContains(t, must.Err(allocator.Acquire(gpu.Request{Types: []string{"NVIDIA A100-SXM4-80GB"}, Count: 4}, "w")), "and the Kubernetes cluster has 3 × NVIDIA A100-SXM4-80GB")
 	must.ErrorContains(t, must.Err(allocator.Acquire(gpu.Request{Types: []string{"NVIDIA A100-SXM4-80GB"}, Count: 3}, "w")), "a worker asks for 3 GPUs of one type, 3 on the same node, and the nodes have 3 × NVIDIA A100-SXM4-80GB, distributed differently")
 	w := workerSpec()
 	w.Devices, w.Env["NVIDIA_VISIBLE_DEVICES"] = devices[1:2], "all"

@@ -208,7 +208,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	expectButtons("Stop,Restart")
 	act("restart", "It keeps its GPUs", "is starting", "Stop,Restart")
 	act("stop", "killed after 5 seconds", "is exited", "Start")
-	act("start", "as soon as this machine has the compute for it (2 vCPU cpu3c)", "is provisioning", "Stop,Restart")
+	act("start", "as soon as its compute is free (2 vCPU cpu3c)", "is provisioning", "Stop,Restart")
 
 	// Another client stops the pod during the confirmation, which removes the focused button.
 	tab.Eval(`(() => { const b = `+row+`.querySelector('[data-op=stop]'); b.focus(); b.click(); })()`, nil)
