@@ -30,7 +30,7 @@ type dev struct {
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
 	Input        string   `placeholder:"FILE|JSON|-" help:"Send a job with this input at the start and after each change, and show its result."`
 	Once         bool     `help:"Send one job, print its output on stdout, and exit with its status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else, such as no output."`
-	Watch        []string `placeholder:"PATH" sep:"none" help:"Another file, folder or pattern to watch. May be repeated. The handler, and files with its suffix in and below its folder, are always watched."`
+	Watch        []string `placeholder:"PATH" sep:"none" help:"Another file, folder or pattern to watch. May be repeated. The handler, and files with its suffix in and below its folder, are always watched, except behind links to folders."`
 	LogLevel     string   `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Lowest level of log lines to show (debug, info, warn, error). Output that a handler prints is always shown."`
 }
 
