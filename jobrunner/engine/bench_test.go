@@ -63,7 +63,7 @@ func benchmarkJobs(b *testing.B, dir string, wait bool) {
 					b.Error(err)
 					return
 				}
-				for job, _ := watch.End(); wait && job == nil; job, _ = watch.End() {
+				for wait && watch.End() == nil {
 					<-watch.C
 				}
 				watch.Stop()

@@ -23,7 +23,6 @@ type Watch struct {
 	c       chan struct{}
 	endOnly bool                // ignores submissions and starts
 	job     atomic.Pointer[Job] // the ended job
-	recheck atomic.Bool         // the job may have ended without a worker's result
 	hub     *hub
 	key     jobKey
 }
@@ -43,24 +42,17 @@ func (e *Engine) watch(endpoint, id string, endOnly bool) *Watch {
 	return w
 }
 
-// End returns the ended job if a worker's result has ended it since the watch began. It
-// reports recheck once after each other change that may have ended the job, such as a
-// cancellation: the caller then reads the job.
-func (w *Watch) End() (job *Job, recheck bool) {
-	return w.job.Load(), w.recheck.Swap(false)
-}
+// End returns the ended job if a worker's result has ended it since the watch began. After a wake-up without
+// such a result, the caller reads the job: it may have been cancelled, for example.
+func (w *Watch) End() *Job { return w.job.Load() }
 
 // record records a change. The first result that ended the job stays, whatever arrives later.
 func (w *Watch) record(t transition) {
 	switch {
 	case t.ended != nil:
 		w.job.CompareAndSwap(nil, t.ended)
-	case t.To == InProgress, t.From == absent && t.To == InQueue:
-		if w.endOnly {
-			return
-		}
-	default:
-		w.recheck.Store(true)
+	case w.endOnly && (t.To == InProgress || t.From == absent && t.To == InQueue):
+		return
 	}
 	notify.Signal(w.c)
 }

@@ -11,10 +11,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// retryPause is the pause before another try if the database is unavailable, in real time.
-const retryPause = 250 * time.Millisecond
+const (
+	// retryPause is the pause before another try if the database is unavailable, in real time.
+	retryPause = 250 * time.Millisecond
+	// recheckPause is the longest pause between two checks: another process that has become the leader doesn't wake
+	// this process's watches.
+	recheckPause = 5 * time.Second
+)
 
-// waitUntil calls check now and after each change of a job, until check returns true or an error, the wait
+// waitUntil calls check now, after each change of a job and every recheckPause, until check returns true or an error, the wait
 // is over, or the deployment stops. If the client disconnects, it returns the error of ctx. During an outage
 // of the database it retries, and returns the error only when the wait is over.
 func (a *api) waitUntil(ctx context.Context, t target, wait time.Duration, check func() (done bool, err error)) error {
@@ -31,15 +36,13 @@ func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Du
 		if err != nil && !sqldb.Temporary(err) || err == nil && done || expired {
 			return err
 		}
-		var retry <-chan time.Time
+		pause := recheckPause
 		if err != nil {
-			retry = time.After(retryPause)
-		} else if wait > engine.MaxWait { // another process that has become the leader doesn't wake this watch
-			retry = time.After(engine.MaxWait)
+			pause = retryPause
 		}
 		select {
 		case <-watch.C:
-		case <-retry:
+		case <-time.After(pause):
 		case <-waitTimer.C:
 			expired = true
 		case <-ctx.Done():
@@ -58,29 +61,21 @@ func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Du
 // of a submitted job isn't available, the response shows the job as IN_PROGRESS: an error wouldn't contain the job's
 // id, so the client couldn't fetch the result later. A client that disconnects doesn't affect the job.
 func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, submitted engine.Job, watch *engine.Watch) error {
-	job := submitted
-	stale := job.ID == "" // the job was never read, or has changed since
-	read := func() error {
-		latest, err := a.readJob(httplimit.AnswerContext(r.Context()), t)
-		if err == nil || !sqldb.Temporary(err) {
-			job, stale = latest, false
-		}
-		return err
-	}
+	job, isCurrent := submitted, submitted.ID != ""
 	err := a.waitUntilOn(r.Context(), watch, wait, func() (ended bool, err error) {
-		result, changed := watch.End()
-		if result != nil {
+		if result := watch.End(); result != nil {
 			job = *result
 			return true, nil
 		}
-		if stale = stale || changed; stale {
-			err = read()
+		if !isCurrent {
+			var latest engine.Job
+			if latest, err = a.readJob(httplimit.AnswerContext(r.Context()), t); err == nil || !sqldb.Temporary(err) {
+				job = latest
+			}
 		}
+		isCurrent = false
 		return job.State.Terminal(), err
 	})
-	if err == nil && !job.State.Terminal() { // the wait is over
-		err = read()
-	}
 	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
 		return err
 	}
