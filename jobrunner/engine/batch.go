@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,8 @@ const (
 const draft State = "DRAFT"
 
 const (
-	MaxActiveBatches = 10 // per endpoint: drafts, and batches with requests that have not ended
+	MaxActiveBatches = 10     // per endpoint: drafts, and batches with requests that have not ended
+	maxBatches       = 20_000 // per endpoint: a batch is in memory until it is deleted
 	MaxBatchRequests = 5000
 
 	batchTimeout   = 7 * 24 * time.Hour          // from finalize until the batch FAILED
@@ -78,7 +80,7 @@ var (
 // BatchRefused explains why a change of a batch was rejected.
 type BatchRefused struct {
 	Reason        string
-	TooManyActive bool // the endpoint has MaxActiveBatches active batches
+	TooManyActive bool // the endpoint has MaxActiveBatches active batches, or maxBatches batches
 }
 
 func (e *BatchRefused) Error() string { return e.Reason }
@@ -174,6 +176,9 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 		}
 		if active >= MaxActiveBatches {
 			return nil, &BatchRefused{TooManyActive: true, Reason: fmt.Sprintf("this endpoint has %d active batches, which is the most: finalize or cancel drafts, or wait until the requests of a batch have ended", active)}
+		}
+		if len(q.batches) >= maxBatches {
+			return nil, &BatchRefused{TooManyActive: true, Reason: fmt.Sprintf("this endpoint has %d batches, which is the most: drafts are deleted 7 days after their creation, other batches 8 days after finalize", maxBatches)}
 		}
 		b := &batch{
 			key: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, createdAt: now, deleteAt: now + draftRetention.Milliseconds(),
@@ -323,12 +328,12 @@ func (e *Engine) Batches(ctx context.Context, endpoint string, offset, limit int
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, b := range q.batches {
+	// By key: ids have the time of the machine that created the batch, which may be wrong.
+	for _, b := range slices.SortedFunc(maps.Values(q.batches), func(a, b *batch) int { return cmp.Compare(b.key, a.key) }) {
 		if b.deleteAt > e.now() {
 			batches = append(batches, b.view())
 		}
 	}
-	slices.SortFunc(batches, func(a, b Batch) int { return cmp.Compare(b.ID, a.ID) })
 	total = len(batches)
 	return page(batches, offset, limit), total, nil
 }

@@ -288,7 +288,7 @@ func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) {
 			return
 		}
 		c.mu.Lock()
-		if !c.open.empty() {
+		if !c.open.empty() && c.open.process == pending[0].process { // changes under a new id must not fail with those under the old one
 			pending = append(pending, c.renew())
 		}
 		c.mu.Unlock()

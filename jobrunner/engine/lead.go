@@ -113,12 +113,14 @@ func (e *Engine) closeQueues() {
 }
 
 // dropLeadership closes all queues and drops their changes, pending and open, because other processes have removed
-// this process.
+// this process. If it has joined again since the pending changes, it keeps its new queues.
 func (e *Engine) dropLeadership(pending ...*commit) {
-	e.closeQueues()
-	e.commits.mu.Lock()
-	pending = append(pending, e.commits.renew())
-	e.commits.mu.Unlock()
+	if pending == nil || pending[0].process == e.Process() {
+		e.closeQueues()
+		e.commits.mu.Lock()
+		pending = append(pending, e.commits.renew())
+		e.commits.mu.Unlock()
+	}
 	for _, p := range pending {
 		p.fail(ErrNotLeader)
 		e.spool.removeOf(p)

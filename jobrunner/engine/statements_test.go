@@ -222,11 +222,14 @@ func TestUndeliveredChunksAreFreed(t *testing.T) {
 // Changes from before this process lost its leadership aren't stored under its new id.
 func TestFormerLeaderStoresNothing(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoNotify: true})
-	former := &commit{process: "former", changes: []*change{{isNew: true, row: row{key: 1, endpoint: "ep", id: "x", state: InQueue}}}}
+	must.Do(e.lock(t.Context(), "ep"))(t).unlock()
+	former := &commit{process: "former", failed: make(chan struct{}), changes: []*change{{isNew: true, row: row{key: 1, endpoint: "ep", id: "x", state: InQueue}}}}
 	unstored, err := e.commits.try([]*commit{former})
 	must.Hold(t, len(unstored) == 1 && errors.Is(err, ErrNotLeader), "storing the former leader's commit left", len(unstored), "commits, and returned", err)
 	err = e.store.commit(former, false)
 	must.ErrorIs(t, err, ErrNotLeader, "storing the former leader's commit again")
+	e.commits.storeWithRetries(t.Context(), []*commit{former})
+	must.Hold(t, former.hasFailed() && e.loadedQueue("ep") != nil, "the failed commit of the former id ended the new leadership")
 }
 
 // A process that gets a new id leads no endpoint: changes of its queues must not be stored under the new id.

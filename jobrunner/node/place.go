@@ -175,7 +175,7 @@ func (n *Node) releaseEndpoints(ctx context.Context, endpoints []store.Endpoint,
 		if !runsHere || e.WorkersMin > 0 || !n.Pools.HasNoWorker(e.ID) {
 			continue
 		}
-		// The counts must be current: after a release, nothing wakes the clients that wait here for a job.
+		// The counts must be current: after a release, the clients that wait here learn late of a job's end.
 		jobs, requests := n.Engine.Counts(e.ID), n.Engine.Counts(engine.BatchQueue(e.ID))
 		if jobs.InQueue+jobs.InProgress+requests.InQueue+requests.InProgress > 0 {
 			continue
