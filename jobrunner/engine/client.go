@@ -107,10 +107,14 @@ func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job
 	fx := q.apply(j, ev)
 	q.tick(j) // a new ttl may be over already
 	v := j.view(math.MaxInt32)
-	if e.store != nil && j.change == nil {
+	var pending *commit // stores the job's state, which may have changed before
+	if j.change != nil {
+		pending = j.change.commit
+	} else if e.store != nil {
 		q.evict(j) // nothing is left to store: an ended job leaves the memory again
 	}
-	if err := q.unlock().wait(); err != nil {
+	q.unlock()
+	if err := pending.wait(); err != nil {
 		return Job{}, err
 	}
 	switch {

@@ -285,6 +285,9 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 		stored, err := e.store.job(t.Context(), "ep", j.id, 0, e.now())
 		must.Hold(t, err == nil && stored.streamed == streamed, "the stored job is", stored, err, "want", streamed, "streamed chunks")
 	}
+	taken := must.Do(e.TakeQueued(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)[0]
+	must.Do(e.Report(t.Context(), taken.Ref, Done(make([]byte, 8<<20))))(t)
+	must.ErrorContains(t, must.Err(e.Cancel(t.Context(), "ep", taken.ID)), "full")
 }
 
 // A merged change stores everything that one of its changes stores.
