@@ -166,7 +166,7 @@ func (q *queue) loadBatches(ctx context.Context) error {
 }
 
 func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]byte) (Batch, error) {
-	var id string
+	var created *batch
 	v, err := e.writeBatch(ctx, endpoint, func(q *queue, now int64) (*batch, error) {
 		active := 0
 		for _, b := range q.batches {
@@ -184,14 +184,14 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 			key: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, createdAt: now, deleteAt: now + draftRetention.Milliseconds(),
 			requests: map[State]int{},
 		}
-		id = b.id
+		created = b
 		_, err := q.addRequests(b, inputs)
 		return b, err
 	})
-	if err != nil { // without its requests, the batch would stay as an active draft
-		if q, b, lockErr := e.lockBatch(ctx, endpoint, id); lockErr == nil {
-			b.deleteAt = e.now()
-			q.reconcile(b)
+	if err != nil && created != nil { // without its requests, the batch would stay as an active draft
+		if q, lockErr := e.lock(ctx, BatchQueue(endpoint)); lockErr == nil {
+			created.deleteAt = e.now()
+			q.reconcile(created)
 			q.unlock()
 		}
 	}
@@ -286,18 +286,6 @@ func (q *queue) recordBatch(b *batch) {
 	notify.Signal(c.changed)
 }
 
-func (e *Engine) lockBatch(ctx context.Context, endpoint, id string) (*queue, *batch, error) {
-	q, err := e.lock(ctx, BatchQueue(endpoint))
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := q.findBatch(id)
-	if err != nil {
-		q.unlock()
-	}
-	return q, b, err
-}
-
 func (q *queue) findBatch(id string) (*batch, error) {
 	for _, b := range q.batches {
 		if b.id == id && b.deleteAt > q.engine.now() {
@@ -308,32 +296,43 @@ func (q *queue) findBatch(id string) (*batch, error) {
 }
 
 // Batch reads a batch. It returns ErrNoBatch if the batch doesn't exist.
-func (e *Engine) Batch(ctx context.Context, endpoint, id string) (Batch, error) {
-	q, b, err := e.lockBatch(ctx, endpoint, id)
-	if err != nil {
-		return Batch{}, err
+func (e *Engine) Batch(ctx context.Context, endpoint, id string) (v Batch, err error) {
+	readErr := e.readBatches(ctx, endpoint, func(q *queue) {
+		var b *batch
+		if b, err = q.findBatch(id); err == nil {
+			v = b.view()
+		}
+	})
+	return v, cmp.Or(readErr, err)
+}
+
+// readBatches calls read with an endpoint's batches. If their changes can't be stored now, or another process leads
+// the endpoint, it calls read again, with the stored batches.
+func (e *Engine) readBatches(ctx context.Context, endpoint string, read func(q *queue)) error {
+	if q := e.loadedQueue(BatchQueue(endpoint)); q != nil {
+		q.mu.Lock()
+		read(q)
+		q.mu.Unlock()
+		if e.commits.flush() == nil {
+			return nil
+		}
 	}
-	defer q.unlock()
-	return b.view(), nil
+	q := newQueue(e, BatchQueue(endpoint), 0)
+	err := q.loadBatches(ctx)
+	read(q)
+	return err
 }
 
 // Batches reads a page of an endpoint's batches, the newest first, and their total number.
 func (e *Engine) Batches(ctx context.Context, endpoint string, offset, limit int) (batches []Batch, total int, err error) {
-	q := e.loadedQueue(BatchQueue(endpoint))
-	if q == nil { // another process leads the endpoint, or the endpoint has had no batch
-		q = newQueue(e, BatchQueue(endpoint), 0)
-		if err := q.loadBatches(ctx); err != nil {
-			return nil, 0, err
+	err = e.readBatches(ctx, endpoint, func(q *queue) {
+		batches = nil
+		// By key: ids have the time of the machine that created the batch, which may be wrong.
+		for _, b := range slices.SortedFunc(maps.Values(q.batches), func(a, b *batch) int { return cmp.Compare(b.key, a.key) }) {
+			if b.deleteAt > e.now() {
+				batches = append(batches, b.view())
+			}
 		}
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	// By key: ids have the time of the machine that created the batch, which may be wrong.
-	for _, b := range slices.SortedFunc(maps.Values(q.batches), func(a, b *batch) int { return cmp.Compare(b.key, a.key) }) {
-		if b.deleteAt > e.now() {
-			batches = append(batches, b.view())
-		}
-	}
-	total = len(batches)
-	return page(batches, offset, limit), total, nil
+	})
+	return page(batches, offset, limit), len(batches), err
 }

@@ -46,17 +46,6 @@ func (e *Engine) watch(endpoint, id string, endOnly bool) *Watch {
 // such a result, the caller reads the job: it may have been cancelled, for example.
 func (w *Watch) End() *Job { return w.job.Load() }
 
-// record records a change. The first result that ended the job stays, whatever arrives later.
-func (w *Watch) record(t transition) {
-	switch {
-	case t.ended != nil:
-		w.job.CompareAndSwap(nil, t.ended)
-	case w.endOnly && (t.To == InProgress || t.From == absent && t.To == InQueue):
-		return
-	}
-	notify.Signal(w.c)
-}
-
 func (w *Watch) Stop() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
@@ -70,6 +59,12 @@ func (h *hub) wake(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watches[jobKey{t.Endpoint, t.Job}] {
-		w.record(t)
+		switch {
+		case t.ended != nil:
+			w.job.CompareAndSwap(nil, t.ended) // the first result that ended the job stays, whatever arrives later
+		case w.endOnly && (t.To == InProgress || t.From == absent && t.To == InQueue):
+			continue
+		}
+		notify.Signal(w.c)
 	}
 }

@@ -137,25 +137,30 @@ func page[T any](all []T, offset, limit int) []T {
 // Requests reads a page of a batch's requests, the oldest first, and their total number.
 // It leaves out outputs and errors of more than maxOutput bytes. The size of a request includes such an error.
 func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limit, maxOutput int) (requests []Job, total int, err error) {
-	q, b, err := e.lockBatch(ctx, endpoint, id)
-	if err != nil {
-		return nil, 0, err
+	show := func(jobs []*job) {
+		requests = nil
+		for _, j := range jobs {
+			r := j.view(maxOutput)
+			if r.State == draft {
+				r.State = InQueue
+			}
+			if len(r.Error) > maxOutput {
+				r.Size, r.Error = r.Size+len(r.Error), ""
+			}
+			requests = append(requests, r)
+		}
 	}
-	jobs, total := page(q.requests(b, nil), offset, limit), b.view().Total
-	q.unlock()
-	if e.store != nil {
-		_ = e.commits.flush() // if it fails, the stored state is returned
+	var b *batch
+	readErr := e.readBatches(ctx, endpoint, func(q *queue) {
+		if b, err = q.findBatch(id); err == nil {
+			total = b.view().Total
+			show(page(q.requests(b, nil), offset, limit))
+		}
+	})
+	if err = cmp.Or(readErr, err); err == nil && e.store != nil {
+		var jobs []*job
 		jobs, err = e.store.list(ctx, selectRequests, maxOutput, b.key, limit, offset)
-	}
-	for _, j := range jobs {
-		r := j.view(maxOutput)
-		if r.State == draft {
-			r.State = InQueue
-		}
-		if len(r.Error) > maxOutput {
-			r.Size, r.Error = r.Size+len(r.Error), ""
-		}
-		requests = append(requests, r)
+		show(jobs)
 	}
 	return requests, total, err
 }
