@@ -70,6 +70,8 @@ type Batch struct {
 	InProgress int        `json:"requestInProgress"`
 	Completed  int        `json:"requestCompleted"`
 	Failed     int        `json:"requestFailed"` // or timed out
+
+	key int64
 }
 
 var (
@@ -102,7 +104,7 @@ func (b *batch) unfinished() int {
 func (b *batch) view() Batch {
 	v := Batch{
 		ID: b.id, Endpoint: b.endpoint, Name: b.name, State: b.state, Created: time.UnixMilli(b.createdAt),
-		InProgress: b.requests[InProgress], Completed: b.requests[Completed], Failed: b.requests[Failed] + b.requests[TimedOut],
+		InProgress: b.requests[InProgress], Completed: b.requests[Completed], Failed: b.requests[Failed] + b.requests[TimedOut], key: b.key,
 	}
 	v.Total = b.unfinished() + v.Completed + v.Failed + b.requests[Cancelled]
 	if b.verdict != "" && b.unfinished() == 0 {

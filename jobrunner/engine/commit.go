@@ -288,7 +288,11 @@ func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) {
 			return
 		}
 		c.mu.Lock()
-		if !c.open.empty() && c.open.process == pending[0].process { // changes under a new id must not fail with those under the old one
+		switch {
+		case c.open.process != pending[0].process: // changes under a new id must not fail with those under the old one
+		case c.open.empty():
+			c.renew().fail(err) // for flush
+		default:
 			pending = append(pending, c.renew())
 		}
 		c.mu.Unlock()

@@ -74,9 +74,6 @@ func (e *Engine) Nodes() (nodes []Node) {
 // returns the given endpoints that this process leads now.
 func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Leadership, error) {
 	claimed := map[string]Leadership{}
-	if len(endpoints) == 0 {
-		return claimed, nil
-	}
 	slices.Sort(endpoints) // one order of locking prevents deadlocks
 	id := e.Process()
 	e.loading.Lock() // so that Release is not between the claim and the load

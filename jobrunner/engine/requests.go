@@ -99,7 +99,7 @@ func (q *queue) reconcile(b *batch) (next int64) {
 		waiting += b.requests[s]
 	}
 	if waiting > 0 {
-		for i, j := range q.requests(b, states) {
+		for i, j := range q.requests(b.key, states) {
 			if i == maxSlice {
 				return now
 			}
@@ -117,11 +117,11 @@ func (q *queue) reconcile(b *batch) (next int64) {
 	return b.deleteAt
 }
 
-// requests returns the requests of a batch that are in memory and in one of the states, the oldest first. If states is
+// requests returns the requests of a batch, given by its key, that are in memory and in one of the states, the oldest first. If states is
 // nil, it returns the requests in any state.
-func (q *queue) requests(b *batch, states []State) (all []*job) {
+func (q *queue) requests(batch int64, states []State) (all []*job) {
 	for _, j := range q.jobs {
-		if j.batch == b.key && (states == nil || slices.Contains(states, j.state)) {
+		if j.batch == batch && (states == nil || slices.Contains(states, j.state)) {
 			all = append(all, j)
 		}
 	}
@@ -137,30 +137,27 @@ func page[T any](all []T, offset, limit int) []T {
 // Requests reads a page of a batch's requests, the oldest first, and their total number.
 // It leaves out outputs and errors of more than maxOutput bytes. The size of a request includes such an error.
 func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limit, maxOutput int) (requests []Job, total int, err error) {
-	show := func(jobs []*job) {
-		requests = nil
-		for _, j := range jobs {
-			r := j.view(maxOutput)
-			if r.State == draft {
-				r.State = InQueue
-			}
-			if len(r.Error) > maxOutput {
-				r.Size, r.Error = r.Size+len(r.Error), ""
-			}
-			requests = append(requests, r)
-		}
+	b, err := e.Batch(ctx, endpoint, id)
+	if err != nil {
+		return nil, 0, err
 	}
-	var b *batch
-	readErr := e.readBatches(ctx, endpoint, func(q *queue) {
-		if b, err = q.findBatch(id); err == nil {
-			total = b.view().Total
-			show(page(q.requests(b, nil), offset, limit))
-		}
-	})
-	if err = cmp.Or(readErr, err); err == nil && e.store != nil {
-		var jobs []*job
+	var jobs []*job
+	if e.store != nil {
 		jobs, err = e.store.list(ctx, selectRequests, maxOutput, b.key, limit, offset)
-		show(jobs)
+	} else if q := e.loadedQueue(BatchQueue(endpoint)); q != nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		jobs = page(q.requests(b.key, nil), offset, limit)
 	}
-	return requests, total, err
+	for _, j := range jobs {
+		r := j.view(maxOutput)
+		if r.State == draft {
+			r.State = InQueue
+		}
+		if len(r.Error) > maxOutput {
+			r.Size, r.Error = r.Size+len(r.Error), ""
+		}
+		requests = append(requests, r)
+	}
+	return requests, b.Total, err
 }
