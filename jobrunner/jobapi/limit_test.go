@@ -182,7 +182,7 @@ func TestOpenRunRequests(t *testing.T) {
 
 // A queue accepts a job while it holds at most 50 jobs, or 500 for each worker that its endpoint may have.
 func TestQueueFull(t *testing.T) {
-	for _, c := range []struct{ workersMax, jobs int }{{0, 51}, {1, 501}} {
+	for _, c := range []struct{ workersMax, jobs int }{{0, 51}, {1, 501}, {3, 1501}} {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.workersMax = c.workersMax
 			n, retryAfter := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)

@@ -126,10 +126,3 @@ func TestSweep(t *testing.T) {
 		must.Equal(t, len(l.buckets), 1, "the number of buckets at the end")
 	})
 }
-
-func TestQueueFull(t *testing.T) {
-	for _, workers := range []int{1, 3} { // jobapi's TestQueueFull has 0 and 1, through HTTP
-		limit := 500 * workers
-		must.Hold(t, !QueueFull(limit, workers) && QueueFull(limit+1, workers), "the queue of", workers, "workers has another limit than", limit)
-	}
-}
