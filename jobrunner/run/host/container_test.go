@@ -285,6 +285,11 @@ func TestClusterFailures(t *testing.T) {
 		_, err := e.startInCluster(&containerSettings{})(t.Context(), run.Spec{Pod: &run.Pod{FolderID: "f"}, Container: store.Container{Image: "r.example/x"}})
 		must.Hold(t, strings.Contains(err.Error(), "the registry") == explained, "explained:", err)
 	}
+	file := writeConfig(t, "executor: kubernetes\nkubernetes: {url: 'http://jobrunner:8420'}\n")
+	open := func(context.Context, run.ClusterConfig) (run.Cluster, error) {
+		return (*failingCluster)(nil), errors.New("forbidden")
+	}
+	must.ErrorContains(t, must.Err(New(t.Context(), Config{File: file, OpenCluster: open})), "forbidden")
 }
 
 func TestEngineRecovers(t *testing.T) {

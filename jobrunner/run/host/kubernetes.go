@@ -53,14 +53,17 @@ func (s *settings) checkExecutor(folder string) error {
 }
 
 // openCluster connects to the cluster, if the file names one.
-func (e *Executor) openCluster(ctx context.Context, k *run.ClusterSettings, open func(context.Context, run.ClusterConfig) (run.Cluster, error)) (err error) {
+func (e *Executor) openCluster(ctx context.Context, k *run.ClusterSettings, open func(context.Context, run.ClusterConfig) (run.Cluster, error)) error {
 	switch {
 	case k == nil:
 		return nil
 	case open == nil:
 		return fmt.Errorf("executor: %s needs the program jobrunner: this program runs workers only on its own machine", onKubernetes)
 	}
-	e.cluster, err = open(ctx, run.ClusterConfig{ClusterSettings: *k, Run: e.register.Run(), Logger: e.log})
+	cluster, err := open(ctx, run.ClusterConfig{ClusterSettings: *k, Run: e.register.Run(), Logger: e.log})
+	if err == nil { // otherwise it may be a nil pointer in an interface
+		e.cluster = cluster
+	}
 	return err
 }
 
