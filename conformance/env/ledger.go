@@ -75,6 +75,9 @@ func OpenLedger(path string) (*Ledger, error) {
 		return nil, fmt.Errorf("%s isn't a ledger of a run", path)
 	}
 	l.file, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if info, statErr := os.Stat(path); err == nil && statErr == nil && len(l.objects) == 0 && info.Size() == int64(len(text)) { // no other run has just added an object
+		text, err = nil, os.Truncate(path, 0)
+	}
 	if err == nil && len(text) > 0 && text[len(text)-1] != '\n' { // a crash cut the last line short
 		_, err = l.file.WriteString("\n")
 	}

@@ -54,6 +54,9 @@ func TestLedger(t *testing.T) {
 	must.Equal(t, strings.Join(requests, ", "), "DELETE /v2/e, GET /v2/e, DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d", "the requests")
 	left := reopened.Remaining("")
 	must.Hold(t, len(left) == 1 && left[0].ID == "/v1/d", "the remaining objects are", left)
+	must.Succeed(t, reopened.Remove(left[0]))
+	must.Do(env.OpenLedger(path))(t)
+	must.Equal(t, string(must.ReadFile(t, path)), "", "a ledger whose objects were all deleted")
 }
 
 // Whatever a ledger file contains, such as after a crash, an added entry is read back beside the others.

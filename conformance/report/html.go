@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -177,23 +176,16 @@ func formatDuration(d Duration) string {
 	return t.Round(10 * time.Microsecond).String()
 }
 
-// indentJSON indents JSON and returns other texts unchanged.
-func indentJSON(text string) string {
-	var b bytes.Buffer
-	if json.Indent(&b, []byte(text), "", "  ") != nil {
-		return text
-	}
-	return b.String()
-}
-
 // formatMessage formats the error, if any, the headers and the body of a request or an answer.
 func formatMessage(headers map[string][]string, body, errorText string) string {
 	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		for _, value := range headers[name] {
-			lines = append(lines, name+": "+value)
-		}
+	for _, pair := range harPairs(headers) {
+		lines = append(lines, fmt.Sprint(pair["name"], ": ", pair["value"]))
 	}
-	parts := []string{errorText, strings.Join(lines, "\n"), indentJSON(body)}
+	var indented bytes.Buffer
+	if json.Indent(&indented, []byte(body), "", "  ") == nil {
+		body = indented.String()
+	}
+	parts := []string{errorText, strings.Join(lines, "\n"), body}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n\n")
 }

@@ -34,6 +34,7 @@ func (c *C) stop(o Outcome) { panic(stop{o}) }
 // failWith fails the case. x is the failed exchange, or nil for the last one.
 func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
 	if trace := c.exchanges(); x == nil && len(trace) > 0 {
+		c.expectReachable()
 		c.expectKeyAccepted(trace[len(trace)-1])
 	} else if x != nil {
 		c.expectKeyAccepted(x)
@@ -41,6 +42,20 @@ func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
 	f := &report.Failure{Accepted: c.env.Secrets.RedactAll(accepted), Actual: actual, Steps: c.describeSteps(x), Curl: c.writeScript(c.stepsSoFar(), x, c.env.Ledger.Remaining(c.Case.ID))}
 	f.Actual = c.env.Secrets.Redact(f.Actual)
 	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Actual})
+}
+
+// expectReachable ends the case as inconclusive if the target no longer answers, which may explain what didn't happen.
+func (c *C) expectReachable() {
+	if c.Target.Local {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, streamPatience)
+	defer cancel()
+	address := cmp.Or(c.Target.Queue(), c.Target.V2(), c.Target.V1()) + "/conf-nothing-is-here"
+	if x := c.env.Do(ctx, wire.NewRequest(http.MethodGet, address, c.Target.Key, "")); x.Status == 0 {
+		c.stopIfInterrupted()
+		c.Inconclusive("the deployment no longer answers: %v", x.Err)
+	}
 }
 
 // expectKeyAccepted ends the case as inconclusive if the operator's account or key may explain the answer.

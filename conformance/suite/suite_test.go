@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -111,6 +112,25 @@ func TestSlowCreationsAreDeleted(t *testing.T) {
 			must.Equal(t, e.Ledger.Remaining(""), nil, "objects remain")
 			must.Hold(t, last.Load() == any(want) && (a.Reason == "interrupted") == strings.HasSuffix(want, "sync"), "the last request is", last.Load(), "not", want, a.Reason)
 		})
+	}
+}
+
+// What a case misses at a target that no longer answers is no failure.
+func TestFailureWithoutATarget(t *testing.T) {
+	answers := true
+	e := env.New(&env.Target{QueueURL: "http://h", Endpoint: "e", Client: &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		if !answers {
+			return nil, io.EOF
+		}
+		return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+	})}}, env.NewClock(1))
+	for _, want := range []report.Verdict{report.Fail, report.Inconclusive} {
+		a := Try(t.Context(), e, &Case{ID: "X-01", Needs: AnyEndpoint, Run: func(c *C) {
+			c.Get("/health")
+			answers = want == report.Fail
+			c.Fail("no call", "a call of the webhook")
+		}}, false, nil)
+		must.Equal(t, a.Verdict, want, a.Reason)
 	}
 }
 
