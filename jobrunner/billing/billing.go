@@ -33,7 +33,7 @@ const (
 type Resource struct {
 	Kind  Kind   `json:"-"`
 	ID    string `json:"-"`
-	Owner string `json:"-"` // the endpoint of a worker; for other kinds the resource itself
+	Owner string `json:"-"` // the endpoint of a worker, or the cluster of a pod; for other kinds the resource itself
 
 	Rates       Rates    `json:"rates"`
 	GPUType     string   `json:"gpuType,omitempty"`

@@ -135,7 +135,7 @@ func parse(name string, data []byte) (*schedule, error) {
 	}
 	s := &schedule{catalog: Catalog{
 		GPUs: slices.Clone(builtin.GPUs), Pools: slices.Clone(builtin.Pools), CPUs: slices.Clone(builtin.CPUs), DataCenters: slices.Clone(builtin.DataCenters),
-		offers: map[string]Offer{}, cpuPrices: map[string]CPUPrice{}, removedGPUs: map[string]bool{}, closedDataCenters: map[string]bool{},
+		builds: map[string][]Build{}, offers: map[string]Offer{}, cpuPrices: map[string]CPUPrice{}, removedGPUs: map[string]bool{}, closedDataCenters: map[string]bool{},
 	}}
 	for _, step := range []func(*Catalog) error{f.removeEntries, f.setDataCenters, f.setGPUs, f.setPools, f.setCPUs, f.setStorageAndFees, f.setBuilds} {
 		if err := step(&s.catalog); err != nil {
@@ -216,9 +216,6 @@ func (f *file) setBuilds(c *Catalog) error {
 				return f.errorf(value.Line, "invalid time %q: expected one such as 2026-11-24T13:00:00Z", value.Value)
 			}
 			*field = &at
-		}
-		if c.builds == nil {
-			c.builds = map[string][]Build{}
 		}
 		c.builds[e.Endpoint.Value] = append(c.builds[e.Endpoint.Value], b)
 	}

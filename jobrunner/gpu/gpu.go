@@ -1,5 +1,5 @@
 // Package gpu is the inventory of the machine's GPUs, their health and load, and
-// their allocation to workers and pods. An inventory is read through NVML, or simulated.
+// their allocation to workers and pods. An inventory is read through NVML or from a Kubernetes cluster, or simulated.
 package gpu
 
 import (

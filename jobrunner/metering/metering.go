@@ -127,7 +127,7 @@ func (b *Bills) Started(s pod.Span) {
 	}
 }
 
-// Stopped is called when a pod has released its compute. A pod that was killed with the
+// Stopped is called when a pod no longer runs. A pod that was killed with the
 // deployment is billed until the last checkpoint.
 func (b *Bills) Stopped(s pod.Span) { b.Meter.Stop(kindOf(s.Pod), s.Pod.ID) }
 

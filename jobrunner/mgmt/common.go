@@ -16,12 +16,7 @@ func setIfPresent[T any](field *T, value *T) {
 }
 
 // nonNilList makes an answer show an empty list as [], never as null.
-func nonNilList(values []string) []string {
-	if values == nil {
-		return []string{}
-	}
-	return values
-}
+func nonNilList(values []string) []string { return append([]string{}, values...) }
 
 // nilIfEmpty makes an answer show the empty string as null.
 func nilIfEmpty(s string) *string {

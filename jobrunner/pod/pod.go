@@ -179,11 +179,11 @@ type Meter interface {
 	// Started reports that a pod runs. After a restart of the deployment it may report the
 	// same span again, with the same Pod.ID and From.
 	Started(s Span)
-	// Stopped reports that a pod released its compute. It isn't called if the deployment was killed.
+	// Stopped reports that a pod no longer runs. It isn't called if the deployment was killed.
 	Stopped(s Span)
 }
 
-// Span is the time during which a pod holds its compute.
+// Span is a time during which a pod runs.
 type Span struct {
 	Pod  store.Pod // as it was at the start
 	From time.Time

@@ -36,7 +36,7 @@ type Config struct {
 	Logger      *slog.Logger
 }
 
-// Executor runs images on this machine, except built-in ones.
+// Executor runs images, except built-in ones, on this machine or in a cluster.
 type Executor struct {
 	file     string
 	rules    []rule

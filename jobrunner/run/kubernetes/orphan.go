@@ -130,7 +130,11 @@ func (c *Cluster) findOwners(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := c.readOwners(ctx); err != nil {
-		c.Logger.WarnContext(ctx, "the jobrunner's own Pod is not known: when its Deployment is deleted, Pods may be left", "pod", c.self, "namespace", c.namespace, "error", err)
+		warning := "the jobrunner's own Pod is not known: when its Deployment is deleted, Pods may be left"
+		if c.owners.pod != nil {
+			warning = "the Deployment of the jobrunner's own Pod is not known: pods end with this Pod"
+		}
+		c.Logger.WarnContext(ctx, warning, "pod", c.self, "namespace", c.namespace, "error", err)
 	}
 }
 

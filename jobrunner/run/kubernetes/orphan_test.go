@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -192,16 +194,22 @@ func TestOwners(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects     []runtime.Object
 		worker, pod string // owners
+		warning     string
 	}{
 		"a Deployment": {[]runtime.Object{
 			&core.Pod{ObjectMeta: metaOf("self", ownedBy("apps/v1", "ReplicaSet", "set"))}, &apps.ReplicaSet{ObjectMeta: metaOf("set", ownedBy("apps/v1", "Deployment", "jobrunner"))},
-		}, "Pod self", "Deployment jobrunner"},
-		"a StatefulSet": {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", ownedBy("apps/v1", "StatefulSet", "jobrunner"))}}, "Pod self", "StatefulSet jobrunner"},
-		"a Pod alone":   {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", nil)}}, "Pod self", "Pod self"},
-		"no such Pod":   {nil, "", ""},
+		}, "Pod self", "Deployment jobrunner", ""},
+		"a StatefulSet": {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", ownedBy("apps/v1", "StatefulSet", "jobrunner"))}}, "Pod self", "StatefulSet jobrunner", ""},
+		"a Pod alone":   {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", nil)}}, "Pod self", "Pod self", ""},
+		"no ReplicaSet": {[]runtime.Object{&core.Pod{ObjectMeta: metaOf("self", ownedBy("apps/v1", "ReplicaSet", "set"))}}, "Pod self", "Pod self", "pods end with this Pod"},
+		"no such Pod":   {nil, "", "", "Pods may be left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulateAs(t, "self", c.objects...)
+			log := new(livelog.Log)
+			s.Logger, s.owners = slog.New(slog.NewTextHandler(log, nil)), owners{}
+			s.findOwners(t.Context())
+			must.Hold(t, strings.Contains(log.String(), c.warning) && (log.String() == "") == (c.warning == ""), "the log is", log)
 			for kind, w := range map[string]run.Spec{"worker": workerSpec(), "pod": podSpec("d1"), "temporary pod": podSpec("")} {
 				o := must.Do(s.build(w))(t)
 				got := ""
