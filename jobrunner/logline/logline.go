@@ -200,12 +200,12 @@ func Shorten(text string, maxBytes int) string {
 const ellipsis = "…"
 
 // LastMessages returns messages from the end of a log until they have maxLines lines, and at most the last
-// maxBytes of them. It skips debug lines, and returns only the text of a logger's JSON.
+// maxBytes of them. It skips debug lines and lines without text, and returns only the text of a logger's JSON.
 func LastMessages(lines []string, maxLines, maxBytes int) string {
 	var messages []string
 	for i := len(lines) - 1; i >= 0 && maxLines > 0; i-- {
 		l := Parse(lines[i])
-		if l.Level == "DEBUG" || strings.TrimSpace(l.Text) == "" {
+		if l.Level == "DEBUG" || strings.Trim(l.Text, " \t\r|+-") == "" { // Python's exception groups end with a line
 			continue
 		}
 		maxLines -= strings.Count(l.Text, "\n") + 1

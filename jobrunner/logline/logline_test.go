@@ -69,7 +69,7 @@ func TestReadableFailure(t *testing.T) {
 
 // LastMessages truncates at the front: the cause of a crash is in the last lines.
 func TestLastMessages(t *testing.T) {
-	lines := []string{`{"message": "heartbeat", "level": "DEBUG"}`, "", "loads", `{"message": "Uncaught exception | ['Traceback:\\n', 'KeyError: 1\\n']", "level": "ERROR"}`, `{"message": "heartbeat", "level": "DEBUG"}`}
+	lines := []string{`{"message": "heartbeat", "level": "DEBUG"}`, "", "loads", `{"message": "Uncaught exception | ['Traceback:\\n', 'KeyError: 1\\n']", "level": "ERROR"}`, "    +-----", `{"message": "heartbeat", "level": "DEBUG"}`}
 	must.Equal(t, LastMessages(lines, 20, 2000), "loads\nUncaught exception:\nTraceback:\nKeyError: 1")
 	must.Equal(t, LastMessages(lines, 20, 22), "…\nKeyError: 1")
 	must.Equal(t, LastMessages(lines, 2, 2000), "Uncaught exception:\nTraceback:\nKeyError: 1")

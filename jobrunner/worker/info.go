@@ -69,7 +69,7 @@ func (p *Pools) Failure(endpoint string) string {
 		return lines[0]
 	}
 	// The first line says what happened; the last one, from the worker's log, says why.
-	return strings.TrimSuffix(lines[0], ". The end of its log:") + ": " + lines[len(lines)-1]
+	return strings.TrimSuffix(lines[0], ". The end of its log:") + ": " + strings.TrimLeft(lines[len(lines)-1], " |")
 }
 
 // DeadWorkers returns an endpoint's latest workers that died after working, oldest first, with reasons.
