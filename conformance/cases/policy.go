@@ -189,7 +189,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 	{ID: "SUB-20", Source: "Limits, policy.ttl", Statement: "A ttl of 10 s is accepted; a lower one should be rejected.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(10*time.Second))).Is(200))
 		c.Should(func() {
-			for _, ttl := range []time.Duration{9999 * time.Millisecond, 0} {
+			for _, ttl := range []time.Duration{9999 * time.Millisecond, 0, -time.Second} {
 				expectSubmissionRefused(c, suite.Submission(suite.Echo(), suite.TTL(ttl)))
 			}
 		})

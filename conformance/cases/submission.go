@@ -120,6 +120,9 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			submit(c, []string{"/runsync", "/run"}[i%2], suite.Submission(suite.Echo(), members)).BadRequest()
 		}
 	}},
+	{ID: "SUB-07-chunked", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 30, Seconds: 30, Run: judgeRefusedBodies(
+		`{"input":{},"webhook":true}`, `{"input":{},"policy":[]}`, `{"input":{},"policy":5}`, `{"input":{},"s3Config":"none"}`,
+	)},
 	{ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body", Statement: "How unknown members are handled.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)
 	}},

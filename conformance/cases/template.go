@@ -43,7 +43,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		c.Should(func() { c.Create("v1", "/templates", suite.M{"imageName": c.Image(), "name": ""}).BadRequest() })
 	}},
 	fieldCase("T-05", "category is NVIDIA, AMD or CPU; the default is NVIDIA.", templateField{
-		name: "category", defaultValue: "NVIDIA", valid: listOf("NVIDIA", "AMD", "CPU"), invalid: listOf("TPU"),
+		name: "category", defaultValue: "NVIDIA", valid: listOf("NVIDIA", "AMD", "CPU"), invalid: listOf("TPU"), doubtful: listOf("cpu", ""),
 	}),
 	fieldCase("T-06", "containerDiskInGb is an integer; the default is 50.", templateField{name: "containerDiskInGb", defaultValue: 50, valid: listOf(7), invalid: listOf("7", 7.5)}),
 	{ID: "T-07", Source: "Template, containerRegistryAuthId", Statement: "The template keeps containerRegistryAuthId.", Run: func(c *suite.C) {
@@ -51,8 +51,8 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		c.SkipIf(a.Code/100 != 2, "version 1 can't create registry auths: %d", a.Code)
 		expectStored(c, "containerRegistryAuthId", a.Str("id"))
 	}},
-	fieldCase("T-08", "dockerEntrypoint is an array of strings, which may be empty.", templateField{name: "dockerEntrypoint", valid: commandLists, invalid: listOf("sh -c true")}),
-	fieldCase("T-09", "dockerStartCmd is an array of strings, which may be empty.", templateField{name: "dockerStartCmd", valid: commandLists, invalid: listOf("sh -c true")}),
+	fieldCase("T-08", "dockerEntrypoint is an array of strings, which may be empty.", templateField{name: "dockerEntrypoint", valid: commandLists, invalid: listOf("sh -c true"), doubtful: listOf(listOf(1))}),
+	fieldCase("T-09", "dockerStartCmd is an array of strings, which may be empty.", templateField{name: "dockerStartCmd", valid: commandLists, invalid: listOf("sh -c true"), doubtful: listOf(listOf(1))}),
 	fieldCase("T-10", "env maps strings to strings.", templateField{
 		name: "env", valid: listOf(suite.M{"PLAIN": "value", "EMPTY": "", "SPACES": "  two  ", "UNICODE": "ключ 漢字", "A_B": "a=b;c"}), doubtful: listOf(suite.M{"NUMBER": 5}),
 	}),
@@ -61,7 +61,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	}),
 	fieldCase("T-12", "isServerless is a boolean; the default is false.", templateField{name: "isServerless", defaultValue: false, valid: listOf(true)}),
 	fieldCase("T-13", "The template keeps ports. Each is a number, a slash, and http or tcp.", templateField{
-		name: "ports", valid: listOf(listOf("8000/http", "9000/tcp")), doubtful: listOf(listOf("80/udp"), listOf("x/http"), listOf("80")),
+		name: "ports", valid: listOf(listOf("8000/http", "9000/tcp")), doubtful: listOf(listOf("80/udp"), listOf("x/http"), listOf("80"), listOf("80/HTTP"), listOf("65536/tcp")),
 	}),
 	fieldCase("T-14", "The default of readme is the empty string.", templateField{name: "readme", defaultValue: "", valid: listOf("# Title\n\ntext")}),
 	fieldCase("T-15", "volumeInGb is an integer; the default is 20.", templateField{name: "volumeInGb", defaultValue: 20, valid: listOf(11), invalid: listOf(11.5)}),
