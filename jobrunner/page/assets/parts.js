@@ -276,7 +276,7 @@ export function view(open) {
     $('gpus-section').hidden = !!one && devices.length === 0;
     keyed($('gpus'), devices, (d) => d.node + ' ' + d.uuid, makeGPU, (li, d) => updateGPU(li, d, s, names));
     showHint('gpus-empty', $('gpus'), s.gpus.devices.length === 0, 'none',
-      () => h('p', null, 'No GPU was found on this machine, or its driver is missing: the log says which. Workers run in the CPU pool. To try placement rules without one:'),
+      () => h('p', null, 'No GPU was found, or its driver is missing: the log says which. Workers run in the CPU pool. To try placement rules without one:'),
       () => command('jobrunner serve --simulate-gpus h200x8'));
 
     showCosts(s, names, one, (free) => {
