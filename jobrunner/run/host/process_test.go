@@ -3,6 +3,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -234,4 +235,28 @@ func TestNetworkOfAPod(t *testing.T) {
 	for text, inUse := range map[string]bool{"subnet 10.65.7.0/24 is already used": true, "network name n already used: network already exists": false} {
 		must.Equal(t, isBlockInUse(errors.New(text)), inUse, text)
 	}
+}
+
+type failingCluster struct {
+	run.Cluster
+	err error
+}
+
+func (c failingCluster) Start(context.Context, run.Spec) (run.Process, error) { return nil, c.err }
+
+// Only failed pulls are explained as such, not what the API server or the program's path did.
+func TestClusterFailures(t *testing.T) {
+	for text, explained := range map[string]bool{
+		`ErrImagePull: r.example/x: not found`: true, `StartError: exec: "servr": executable file not found in $PATH`: false,
+		"the cluster rejected the worker's Secret: secrets is forbidden": false, "dial tcp 10.0.0.1:443: connect: connection refused": false,
+	} {
+		e := &Executor{cluster: failingCluster{err: errors.New(text)}}
+		_, err := e.startInCluster(&containerSettings{})(t.Context(), run.Spec{Pod: &run.Pod{FolderID: "f"}, Container: store.Container{Image: "r.example/x"}})
+		must.Hold(t, strings.Contains(err.Error(), "the registry") == explained, "explained:", err)
+	}
+	file := writeConfig(t, "executor: kubernetes\nkubernetes: {url: 'http://jobrunner:8420'}\n")
+	open := func(context.Context, run.ClusterConfig) (run.Cluster, error) {
+		return (*failingCluster)(nil), errors.New("forbidden")
+	}
+	must.ErrorContains(t, must.Err(New(t.Context(), Config{File: file, OpenCluster: open})), "forbidden")
 }
