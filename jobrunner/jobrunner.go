@@ -141,7 +141,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 		return nil, err
 	}
 	j := &Jobrunner{clock: new(clock.Clock), gpus: gpu.NewAllocator(c.GPUs)}
-	dbConfig := sqldb.Config{Dir: c.DataDir, NoSync: c.NoSync, URL: c.DatabaseURL, Connections: c.DatabaseConnections, Logger: c.Logger}
+	dbConfig := sqldb.Config{Dir: c.DataDir, NoSync: c.NoSync, URL: c.DatabaseURL, Connections: c.DatabaseConnections, Memory: c.StateMemory, Logger: c.Logger}
 	if c.AdminClock {
 		dbConfig.Watch = j.clock.BeginWork
 	}
@@ -209,7 +209,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 
 func (j *Jobrunner) openJobs(ctx context.Context, c Config, webhookPolicy webhook.Policy) (err error) {
 	if j.engine, err = engine.Open(ctx, engine.Config{
-		DB: j.db, Clock: j.clock, Logger: c.Logger, Memory: c.StateMemory, Observe: j.recordEvent(c.OnJob), DataDir: c.DataDir,
+		DB: j.db, Clock: j.clock, Logger: c.Logger, Observe: j.recordEvent(c.OnJob), DataDir: c.DataDir,
 		Node: engine.Node{URL: c.NodeURL, FolderID: j.folderID},
 	}); err != nil {
 		return err

@@ -189,7 +189,7 @@ func (d *doctor) checkDatabase(context.Context) finding {
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return fail("let this user read the folder, or choose another one with --data", "%s", err)
 	} else if err != nil {
-		return fail("stop the jobrunner before the repair", "%s", err)
+		return fail("do that; stop the jobrunner before the repair of a database", "%s", err)
 	}
 	return ok("the database in %s is intact", d.Data)
 }

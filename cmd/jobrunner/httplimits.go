@@ -16,7 +16,7 @@ type httpLimits struct {
 	MaxConnections           int      `default:"4096" help:"Maximum number of open connections; fewer if the limit of descriptors is lower."`
 	MaxConnectionsPerAddress int      `default:"1024" help:"Maximum number of open connections of one client address, except this machine's."`
 	BodyMemory               int      `placeholder:"MIB" help:"Memory for request bodies, results of workers, job outputs and webhook calls in flight, a quarter each; requests beyond it get 503. Default: a sixteenth of the memory, at least 128 and at most 4096."`
-	EphemeralMemory          int      `default:"1024" placeholder:"MIB" help:"Memory for the state with --ephemeral: jobs are rejected when half of it is used, results when it is full."`
+	EphemeralMemory          int      `default:"1024" placeholder:"MIB" help:"Memory for the state with --ephemeral: jobs are rejected when half of it is used, results at three quarters; objects have the last quarter."`
 	LoadBalancer             []string `placeholder:"ADDRESS" sep:"none" help:"Address or network (10.0.0.0/8) of a load balancer or proxy, which may open more connections. May be repeated."`
 }
 
@@ -56,14 +56,14 @@ func parseNetwork(text string) (netip.Prefix, error) {
 }
 
 const (
-	// baseHeap is the limit of the heap without bodies in flight, in bytes.
+	// baseHeap is the limit of the heap without bodies in flight and jobs in memory, in bytes.
 	baseHeap = 128 << 20
-	// gcPercent lets the heap grow to several times the live heap, which is small: SQLite's memory isn't in it.
+	// gcPercent lets the heap grow to several times the live heap, which is small without jobs in memory: SQLite's memory isn't in it.
 	gcPercent = 400
 )
 
-// limitHeap limits the heap to baseHeap plus the budget of bodies in flight, but at most to three quarters of
-// the memory that remains after the in-memory state. GOGC and GOMEMLIMIT take precedence.
+// limitHeap limits the heap to baseHeap, the budget of bodies in flight and that of the state in memory, but at
+// most to three quarters of the memory. GOGC and GOMEMLIMIT take precedence.
 func limitHeap(bodies, state int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -74,9 +74,9 @@ func limitHeap(bodies, state int64) {
 }
 
 func heapLimit(bodies, state, machine int64) int64 {
-	limit := bodies + baseHeap
+	limit := bodies + state + baseHeap
 	if machine > 0 {
-		limit = min(limit, max((machine-state)/4*3, baseHeap))
+		limit = min(limit, max(machine/4*3, baseHeap))
 	}
 	return limit
 }

@@ -12,6 +12,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
+// The limit includes the jobs of a state in memory. Otherwise a full queue would be marked again every few requests.
+func TestHeapLimit(t *testing.T) {
+	const mib = 1 << 20
+	must.Equal(t, heapLimit(64*mib, 512*mib, 0), 704*mib, "the limit on a machine of unknown size")
+	must.Equal(t, heapLimit(64*mib, 512*mib, 512*mib), 384*mib, "the limit on a small machine")
+}
+
 // Each command has a help, and accepts each of its examples.
 func TestHelp(t *testing.T) { clitest.Check(t, newParser) }
 

@@ -255,7 +255,7 @@ func (m *batchModel) advance(r *rapid.T) {
 
 // restart restarts the engine, which requeues the requests that ran.
 func (m *batchModel) restart(r *rapid.T) {
-	if m.env.db.InMemory() {
+	if m.env.db.Memory() > 0 {
 		r.SkipNow()
 	}
 	synctest.Wait()

@@ -27,8 +27,6 @@ type Config struct {
 	DB     *sqldb.DB
 	Clock  *clock.Clock
 	Logger *slog.Logger
-	// Memory limits the jobs if the database is in memory, in bytes; 0 is MaxMemory, the maximum.
-	Memory int64
 	// Node describes this process to other processes on the same database.
 	Node Node
 	// Observe, unless nil, is called for each transition that this process makes.
@@ -82,9 +80,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	e.id.Store(new(string))
 	e.others.Store(new(map[string]process))
 	e.commits = committer{engine: e, changed: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
-	if e.DB.InMemory() {
-		e.memory.limit = cmp.Or(c.Memory, sqldb.MaxMemory)
-	} else {
+	if e.memory.limit = e.DB.Memory(); e.memory.limit == 0 {
 		e.store = &store{db: e.DB, undelivered: map[int64][]numberedChunk{}}
 		if err := e.prepareStore(ctx); err != nil {
 			return nil, err
@@ -282,9 +278,9 @@ type memory struct {
 func (m *memory) use(n int) { m.used.Add(int64(n)) }
 
 // check returns an error if n more bytes exceed the limit, which is lower for submissions, so that
-// a deployment whose memory gets full rejects jobs before results.
+// a deployment whose memory gets full rejects jobs before results. A quarter of the memory is for objects.
 func (m *memory) check(n int, submission bool) error {
-	limit := m.limit - m.limit/16
+	limit := m.limit / 4 * 3
 	if submission {
 		limit = m.limit / 2
 	}

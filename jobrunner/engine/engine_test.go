@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -133,7 +134,7 @@ func (t *tester) stop() {
 // restart restarts the engine on the same database. It skips the rest of the test if that is in memory.
 func (t *tester) restart() {
 	t.Helper()
-	if t.db.InMemory() {
+	if t.db.Memory() > 0 {
 		t.SkipNow()
 	}
 	t.Close()
@@ -209,6 +210,18 @@ func (t *tester) expectCounts(want engine.Counts) {
 	got := t.Counts("ep")
 	must.Hold(t, got.InQueue == want.InQueue && got.InProgress == want.InProgress && got.Completed == want.Completed &&
 		got.Failed == want.Failed && got.Retried == want.Retried, "counts are", got, "want", want)
+}
+
+// In memory, the errors of failed jobs count like outputs.
+func TestErrorsTakeMemory(t *testing.T) {
+	e, id := newTester(t, sqldb.Config{Memory: 1 << 20}, nil), ""
+	for range 30 {
+		id = e.submit(engine.NewJob{})
+	}
+	for range 30 {
+		e.report(e.take(engine.Take{}).Ref, engine.Fail(strings.Repeat("x", 32<<10), nil), engine.Accepted)
+	}
+	must.Hold(t, strings.HasPrefix(e.get(id).Error, "the result, of 32768 bytes, could not be stored"), "the error of the last job:", e.get(id).Error)
 }
 
 // Each transition, but no chunk, is observed once, with the job's delay or execution time.

@@ -337,7 +337,7 @@ func (m *model) passTime() {
 }
 
 func (m *model) restart(r *rapid.T) {
-	if m.env.db.InMemory() {
+	if m.env.db.Memory() > 0 {
 		r.SkipNow()
 	}
 	m.env.restart()

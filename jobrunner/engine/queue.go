@@ -232,7 +232,7 @@ func (q *queue) add(j *job) {
 }
 
 func (j *job) size() int {
-	return jobSize + len(j.input) + len(j.rest) + len(j.output) + sizeOf(j.chunks)
+	return jobSize + len(j.input) + len(j.rest) + len(j.output) + len(j.message) + len(j.webhook) + sizeOf(j.chunks)
 }
 
 // jobSize is the size of a job without its input and output.

@@ -51,9 +51,9 @@ func Lost(reason string) Report { return Report{kind: lost, message: reason} }
 // Returned requeues a job that its worker can't continue. It counts no retry.
 func Returned() Report { return Report{kind: returned} }
 
-// size returns the size of the output and the chunks in bytes.
+// size returns the size of the output, the error and the chunks in bytes.
 func (r Report) size() int {
-	n := len(r.output)
+	n := len(r.output) + len(r.message)
 	for _, chunk := range r.chunks {
 		n += len(chunk)
 	}
@@ -129,13 +129,13 @@ type appliedReport struct {
 // report applies a report to the job in memory. It takes the next jobs unless next is nil, or takes have to wait.
 func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *appliedReport {
 	p := &appliedReport{engine: e, entry: &entry{Ref: ref, At: e.now(), Kind: r.kind, Output: r.output, Message: r.message, Chunks: r.chunks}}
-	if full := e.memory.check(r.size(), false); full != nil && (r.output != nil || r.chunks != nil) {
+	if full := e.memory.check(r.size(), false); full != nil && r.size() > 0 && r.kind != lost {
 		if !r.Result() {
 			p.err = full
 			return p
 		}
 		// The memory won't get larger, and clients have to learn that the job has ended.
-		r = Fail(fmt.Sprintf("the result, of %d bytes, could not be stored: %s", len(r.output), full), nil)
+		r = Fail(fmt.Sprintf("the result, of %d bytes, could not be stored: %s", r.size(), full), nil)
 	}
 	q, err := e.lock(ctx, ref.Endpoint)
 	if err != nil {

@@ -3,8 +3,10 @@ package mgmt
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -155,6 +157,9 @@ func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Templ
 	return podTemplate(tx, b.FromTemplate)
 }
 
+// maxClusterPods limits the settings of all pods of a new cluster, in bytes of JSON.
+const maxClusterPods = 16 << 20
+
 // build returns a new cluster and its members, by rank.
 func (b clusterBodyV2) build(c *call, tx *store.Tx) (store.Cluster, []store.Pod, error) {
 	cluster := store.Cluster{Head: store.Head{Name: *b.Name}, Type: *b.Type, Compute: store.ClusterCompute(*b.Compute)}
@@ -173,6 +178,9 @@ func (b clusterBodyV2) build(c *call, tx *store.Tx) (store.Cluster, []store.Pod,
 	common, err := body.newPod(c, tx, t)
 	if err != nil {
 		return cluster, nil, err
+	}
+	if size := len(toJSON(common)) * int(b.Compute.PodCount); size > maxClusterPods {
+		return cluster, nil, httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the cluster's pods have %d bytes of settings together: at most %d are allowed", size, maxClusterPods)
 	}
 	members := make([]store.Pod, b.Compute.PodCount)
 	for rank := range members {

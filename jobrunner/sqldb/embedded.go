@@ -20,6 +20,7 @@ type embedded struct {
 	readers    *readerPool
 	reserve    *reserve    // nil for a database in memory
 	file       string      // "" for a database in memory
+	memory     int64       // limit of the state in memory, in bytes; 0 for a database in a folder
 	openedFile fs.FileInfo // the file that was opened
 	// mu separates readers and the writer of a database in memory. In a folder, the write-ahead log does.
 	mu sync.RWMutex
@@ -31,7 +32,8 @@ var memoryDatabases atomic.Int64
 func openEmbedded(c Config) (_ *embedded, err error) {
 	db, source := new(embedded), ""
 	if c.Dir == "" {
-		source = fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memoryDatabases.Add(1))
+		c.Memory = cmp.Or(c.Memory, MaxMemory)
+		db.memory, source = c.Memory, fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memoryDatabases.Add(1))
 	} else if source, err = db.prepareFolder(c.Dir); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
@@ -116,7 +118,7 @@ func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
 
 func (db *embedded) classify(err error) error {
 	if err = classifySQLite(err); errors.Is(err, ErrFull) && db.file == "" {
-		return new(MemoryFullError)
+		return &MemoryFullError{db.memory}
 	}
 	return err
 }

@@ -85,18 +85,15 @@ func PublicText(err error) string {
 	return "the deployment's database is not available at the moment: try again in a few seconds"
 }
 
-// MaxMemory bounds the jobs in memory, and separately a database in memory, in bytes.
+// MaxMemory is the largest limit of a state in memory, in bytes.
 const MaxMemory = 1 << 30
 
-// MemoryFullError means that the state in memory has reached its limit. It is also an ErrFull.
-type MemoryFullError struct{ Limit int64 } // of the jobs; 0: the database in memory is full
+// MemoryFullError means that the state in memory has reached its limit, in bytes. It is also an ErrFull.
+type MemoryFullError struct{ Limit int64 }
 
 func (e *MemoryFullError) Error() string {
-	if e.Limit == 0 {
-		return fmt.Sprintf("the memory for this deployment's objects is full (%d MiB): delete some, or keep the state on disk with --data", MaxMemory>>20)
-	}
-	return fmt.Sprintf("the memory for this deployment's state is full (--ephemeral-memory %d MiB; half of it is for jobs, the rest for their results): "+
-		"wait until results are past their retention, or keep the state on disk with --data", e.Limit>>20)
+	return fmt.Sprintf("the memory for this deployment's state is full (--ephemeral-memory %d MiB: half of it for jobs, a quarter each for results and objects): "+
+		"wait until results are past their retention, delete objects, or keep the state on disk with --data", e.Limit>>20)
 }
 
 func (e *MemoryFullError) Is(target error) bool { return target == ErrFull }

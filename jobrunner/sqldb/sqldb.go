@@ -39,6 +39,8 @@ type Config struct {
 	// Dir is the folder of the database. If it is missing, it is created for its owner
 	// only. If Dir is empty, the database is in memory until Close.
 	Dir string
+	// Memory limits the state if Dir is empty, in bytes; 0 is MaxMemory. The database may take a quarter of it.
+	Memory int64
 	// NoSync flushes committed changes only at checkpoints: they survive a crash of the process, but not of
 	// the machine. It also accepts a PostgreSQL server that is configured in this way.
 	NoSync bool
@@ -149,10 +151,12 @@ func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, mayUseReserve bo
 	return err
 }
 
-// InMemory reports whether the database is in memory, so that writes wait for no disk or server.
-func (db *DB) InMemory() bool {
-	sqlite, ok := db.backend.(*embedded)
-	return ok && sqlite.file == ""
+// Memory returns the limit of the state if the database is in memory, in bytes. Otherwise it returns 0.
+func (db *DB) Memory() int64 {
+	if sqlite, ok := db.backend.(*embedded); ok {
+		return sqlite.memory
+	}
+	return 0
 }
 
 // Read runs fn with a read-only connection. Each statement sees all Writes that returned before it began;

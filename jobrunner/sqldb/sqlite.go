@@ -15,7 +15,7 @@ import (
 func pragmas(c Config) []string {
 	common := []string{"auto_vacuum=INCREMENTAL", "temp_store=MEMORY", "trusted_schema=OFF", "foreign_keys=ON"}
 	if c.Dir == "" {
-		return append(common, "cache_size=-1024", "journal_mode=MEMORY", "synchronous=OFF", fmt.Sprintf("max_page_count=%d", MaxMemory/pageSize))
+		return append(common, "cache_size=-1024", "journal_mode=MEMORY", "synchronous=OFF", fmt.Sprintf("max_page_count=%d", c.Memory/4/pageSize))
 	}
 	synchronous := "synchronous=FULL"
 	if c.NoSync {
