@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/netip"
@@ -74,9 +75,5 @@ func limitHeap(bodies, state int64) {
 }
 
 func heapLimit(bodies, state, machine int64) int64 {
-	limit := bodies + state + baseHeap
-	if machine > 0 {
-		limit = min(limit, max(machine/4*3, baseHeap))
-	}
-	return limit
+	return min(bodies+state+baseHeap, max(cmp.Or(machine, math.MaxInt64)/4*3, baseHeap))
 }

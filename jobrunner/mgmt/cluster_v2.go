@@ -157,9 +157,6 @@ func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Templ
 	return podTemplate(tx, b.FromTemplate)
 }
 
-// maxClusterPods limits the settings of all pods of a new cluster, in bytes of JSON.
-const maxClusterPods = 16 << 20
-
 // build returns a new cluster and its members, by rank.
 func (b clusterBodyV2) build(c *call, tx *store.Tx) (store.Cluster, []store.Pod, error) {
 	cluster := store.Cluster{Head: store.Head{Name: *b.Name}, Type: *b.Type, Compute: store.ClusterCompute(*b.Compute)}

@@ -54,6 +54,7 @@ async function follow(id) {
       if (gap) stream.append(h('div', { class: 'muted' }, 'The connection was lost: chunks may be missing here.'));
       gap = '';
       for (const chunk of reply.stream) stream.append(h('div', null, beginning(pretty(chunk.output))));
+      while (stream.childElementCount > 1000) stream.firstElementChild.remove(); // a stream may run for days
       stream.hidden = !stream.childElementCount;
       stream.scrollTop = stream.scrollHeight;
       if (isOver(reply.status)) break;
