@@ -26,10 +26,11 @@ const (
 	maxFaults = 50      // reported for one body
 	maxValues = 50_000  // in one body, because each costs memory
 
-	maxClusterPods = 16 << 20 // bytes of the settings of all pods of a new cluster
 
 	// treeFactor is the size of a parsed body as a multiple of its text.
 	treeFactor = 10
+
+	maxClusterPods = 16 << 20 // bytes of the settings of all pods of a new cluster
 )
 
 // clearableText is a string that both null and the empty string clear.

@@ -3,10 +3,8 @@ package mgmt
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -177,7 +175,7 @@ func (b clusterBodyV2) build(c *call, tx *store.Tx) (store.Cluster, []store.Pod,
 		return cluster, nil, err
 	}
 	if size := len(toJSON(common)) * int(b.Compute.PodCount); size > maxClusterPods {
-		return cluster, nil, httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the cluster's pods have %d bytes of settings together: at most %d are allowed", size, maxClusterPods)
+		return cluster, nil, store.Refusal(fmt.Sprintf("the cluster's pods have %d bytes of settings together: at most %d are allowed", size, maxClusterPods))
 	}
 	members := make([]store.Pod, b.Compute.PodCount)
 	for rank := range members {

@@ -94,7 +94,7 @@ func TestInvalidClustersV2(t *testing.T) {
 	}{
 		{`"gpuCountPerPod":2`, `"gpuCountPerPod":9`, 400, "invalid number of GPUs of a pod: expected 8 at most, got 9"},
 		{`"podCount":3`, `"podCount":3,"cpu":2`, 422, "$.compute: additional properties 'cpu' not allowed"},
-		{`"podCount":3}`, `"podCount":99},"env":{"A":"` + strings.Repeat("x", 200_000) + `"}`, 413, "at most 16777216 are allowed"},
+		{`"podCount":3}`, `"podCount":99},"env":{"A":"` + strings.Repeat("x", 200_000) + `"}`, 400, "at most 16777216 are allowed"},
 		{`"image":"i",`, ``, 400, "expected image"},
 		{`"image":"i"`, `"templateId":"nowhere"`, 404, "not found"},
 		{`"image":"i"`, `"templateId":"` + serverless + `"`, 422, "want one for pods"},
