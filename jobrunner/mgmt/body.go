@@ -26,7 +26,6 @@ const (
 	maxFaults = 50      // reported for one body
 	maxValues = 50_000  // in one body, because each costs memory
 
-
 	// treeFactor is the size of a parsed body as a multiple of its text.
 	treeFactor = 10
 

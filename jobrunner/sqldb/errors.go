@@ -60,9 +60,6 @@ func Classify(err error) Class {
 
 // Temporary reports whether the same call may succeed later.
 func Temporary(err error) bool {
-	if err == nil {
-		return false
-	}
 	if _, full := errors.AsType[*MemoryFullError](err); full {
 		return false // waiting would only need more memory
 	}
