@@ -203,11 +203,12 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 }
 
 func TestAnswerSizeIsBounded(t *testing.T) {
-	client, d := deploy(t, api.V2, func(w http.ResponseWriter, _ *http.Request) {
+	client, d := deploy(t, api.V2, func(w http.ResponseWriter, r *http.Request) {
 		chunk := bytes.Repeat([]byte(" "), 1<<20)
 		for range 65 {
 			w.Write(chunk)
 		}
+		<-r.Context().Done() // the answer never ends
 	})
 	_, err := client.Templates.Get(t.Context(), "a")
 	must.Hold(t, err != nil && strings.HasSuffix(err.Error(), "larger than 64 MiB") && len(d.requests()) == 1,
