@@ -302,14 +302,14 @@ func productAttribute(text string, products ...string) schema.SetAttribute {
 
 var minAvailabilityAttribute = filter("Lists only entries with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`.", rule.OneOf(levels[1:]...))
 
-// needsProduct rejects filters by availability if product isn't set.
+// needsProduct rejects attributes about availability if product isn't set.
 func needsProduct(c diagnostics.Check, product types.Set, filters map[string]attr.Value) {
 	if !product.IsNull() && (product.IsUnknown() || len(product.Elements()) > 0) {
 		return
 	}
 	for attribute, v := range filters {
 		if value.IsSet(v) {
-			c.Error(attribute, "Missing product", "%s filters by availability, which needs product: set product too, or remove %s.", attribute, attribute)
+			c.Error(attribute, "Missing product", "%s is about availability, which needs product: set product too, or remove %s.", attribute, attribute)
 		}
 	}
 }

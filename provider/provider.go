@@ -99,7 +99,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"request_timeout": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "How long each attempt of a request may take, such as `90s` or `2m`; default `1m`. Requests without a response, except creates, are sent up to four times. Environment variable: `GPUCLOUD_REQUEST_TIMEOUT`.",
+				MarkdownDescription: "How long each attempt of a request may take, such as `90s` or `2m`; default `1m`. Requests that time out, except creates, are sent up to four times. Environment variable: `GPUCLOUD_REQUEST_TIMEOUT`.",
 			},
 		},
 	}

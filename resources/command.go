@@ -190,8 +190,8 @@ func (f command) keep(state command) {
 	}
 }
 
-// keepArgs returns prior if it has the same meaning as got: API v1 stores lists, and its args
-// may be quoted differently. White space alone counts as no args.
+// keepArgs returns prior if it has the same meaning as got: API v1 returns lists, so that got may be
+// quoted differently. White space alone counts as no args.
 func keepArgs(prior, got types.String) types.String {
 	known := !prior.IsNull() && !prior.IsUnknown() && !got.IsUnknown()
 	if known && parseArgs(prior).Equal(parseArgs(got)) {

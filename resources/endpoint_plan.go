@@ -170,8 +170,8 @@ func addsOrRemoves(planned, before, other attr.Value) bool {
 	return planned.IsNull() != before.IsNull() && (!planned.IsUnknown() || other.IsNull())
 }
 
-// planCompute plans a replacement if the endpoint switches between GPUs and CPUs, and checks that
-// API v2 can select the GPUs, which it does by pool. unknownIDs is true if CheckNames has reported
+// planCompute plans a replacement if the endpoint changes its type, or switches between gpu, cpu and neither.
+// It checks that API v2 can select the GPUs, which it does by pool. unknownIDs is true if CheckNames has reported
 // unknown ids.
 func planCompute(ctx context.Context, p *planrule.Plan[endpoint], unknownIDs bool) {
 	if p.State != nil {
@@ -189,7 +189,7 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], unknownIDs boo
 			p.Replace(attribute)
 		}
 		if len(replaced) > 0 {
-			p.Warn(replaced[0], "The endpoint will be replaced", "An endpoint can't change its type, or switch between GPUs and CPUs. The apply deletes endpoint %s with its queue, "+
+			p.Warn(replaced[0], "The endpoint will be replaced", "An endpoint can't change its type, or switch between gpu, cpu and neither. The apply deletes endpoint %s with its queue, "+
 				"jobs and results, and creates a new one with another id and other addresses.", p.State.ID.ValueString())
 		}
 	}

@@ -24,7 +24,7 @@ type endpointPrivate struct {
 	Template   *templateSettings // as last read or applied; nil without a template
 	Linked     bool              // API v1 has returned the link to the template
 	EnvWO      envDigests
-	References uniqueTexts `json:"Named"` // earlier references to other objects
+	References uniqueTexts `json:"Named"` // ids of other objects that the state contains or once contained
 	// AnyDataCenters are the data centers that API v1 returns if the configuration chooses none: all of the deployment.
 	AnyDataCenters []string
 }
@@ -186,9 +186,9 @@ func (m *endpoint) settingsFromTemplate(c *api.Client, s templateSettings, prior
 	case m.GPU.IsUnknown(), slices.Contains(s.Unknown, "allowed_cuda_versions"):
 		members["allowed_cuda_versions"] = types.SetUnknown(types.StringType)
 	case gpu == nil, !gpu.MinCUDAVersion.IsNull(), len(gpu.AllowedCUDAVersions.Elements()) > 0:
-		members["allowed_cuda_versions"] = texts(nil)
+		members["allowed_cuda_versions"] = setOrNull(nil)
 	default:
-		members["allowed_cuda_versions"] = texts(s.CUDA)
+		members["allowed_cuda_versions"] = setOrNull(s.CUDA)
 	}
 	return types.ObjectValueMust(fromTemplateTypes, members)
 }

@@ -19,11 +19,11 @@ import (
 //
 // Templates and network volumes have no table: the API returns all their values.
 
-// text returns null for "".
-func text(s string) types.String { return value.KeepString(types.StringNull(), s) }
+// textOrNull returns null for "".
+func textOrNull(s string) types.String { return value.KeepString(types.StringNull(), s) }
 
-// texts returns null for an empty list.
-func texts(list []string) types.Set { return value.KeepSet(types.SetNull(types.StringType), list) }
+// setOrNull returns null for an empty list.
+func setOrNull(list []string) types.Set { return value.KeepSet(types.SetNull(types.StringType), list) }
 
 // nullIfFalse returns null for false, which most states have for an omitted setting.
 func nullIfFalse(b types.Bool) types.Bool {
@@ -50,7 +50,7 @@ var movedRegistryAuth = migrate.Table[registryAuth]{
 }
 
 func moveRegistryAuth(state *migrate.State, m *registryAuth) {
-	if m.Username = text(state.Text("username")); !m.Username.IsNull() {
+	if m.Username = textOrNull(state.Text("username")); !m.Username.IsNull() {
 		m.PasswordWOVersion = types.Int64Value(1)
 	}
 }
@@ -63,7 +63,7 @@ var movedRegistryDelegation = migrate.Table[registryDelegation]{
 }
 
 func moveRegistryDelegation(state *migrate.State, m *registryDelegation) {
-	m.Resource = text(state.Text("resource"))
+	m.Resource = textOrNull(state.Text("resource"))
 }
 
 // movedEndpoint takes over the template, which API v2 doesn't return, the endpoint's own
@@ -77,7 +77,7 @@ var movedEndpoint = migrate.Table[endpoint]{
 // moveEndpointV1 is for providers with the attributes of API v1.
 func moveEndpointV1(state *migrate.State, m *endpoint) {
 	moveTemplateLink(state, m)
-	m.Image = text(state.Text("image_name"))
+	m.Image = textOrNull(state.Text("image_name"))
 	m.Env = value.KeepMap(m.Env, state.Map("env"))
 	m.FlashBoot = types.StringValue("OFF")
 	if state.Bool("flashboot").ValueBool() {
@@ -110,14 +110,14 @@ func moveEndpointV2(state *migrate.State, m *endpoint) {
 		moveContainer(state, &m.container)
 	}
 	m.moveGPU(state, endpointGPU{
-		Pools: texts(state.Texts("gpu_pools")), ExcludedTypes: texts(state.Texts("excluded_types")),
+		Pools: setOrNull(state.Texts("gpu_pools")), ExcludedTypes: setOrNull(state.Texts("excluded_types")),
 	})
 }
 
 // moveTemplateLink takes over the template. It also sets the name, because only then a read treats the
 // container's settings as the template's.
 func moveTemplateLink(state *migrate.State, m *endpoint) {
-	if m.TemplateID = text(state.Text("template_id")); !m.TemplateID.IsNull() {
+	if m.TemplateID = textOrNull(state.Text("template_id")); !m.TemplateID.IsNull() {
 		m.Name = types.StringValue(state.Text("name"))
 	}
 }
@@ -125,18 +125,18 @@ func moveTemplateLink(state *migrate.State, m *endpoint) {
 // moveContainer takes over the settings that an object of the official 2.0 sets in addition to
 // its template.
 func moveContainer(state *migrate.State, s *container) {
-	s.Image, s.Args, s.Registry = text(state.Text("image")), text(state.Text("args")), text(state.Text("registry"))
+	s.Image, s.Args, s.Registry = textOrNull(state.Text("image")), textOrNull(state.Text("args")), textOrNull(state.Text("registry"))
 	if disk, ok := state.Int("disk"); ok {
 		s.Disk = types.Int64Value(disk)
 	}
 	s.Env = value.KeepMap(s.Env, state.Map("env"))
-	s.Ports = texts(state.Texts("ports"))
+	s.Ports = setOrNull(state.Texts("ports"))
 }
 
 // moveGPU takes over a selection of GPUs. With a template, CUDA versions that the state lacks
 // are the template's.
 func (m *endpoint) moveGPU(state *migrate.State, gpu endpointGPU) {
-	gpu.AllowedCUDAVersions = texts(state.Texts("allowed_cuda_versions"))
+	gpu.AllowedCUDAVersions = setOrNull(state.Texts("allowed_cuda_versions"))
 	if gpu.Pools.IsNull() && gpu.TypeIDs.IsNull() && gpu.AllowedCUDAVersions.IsNull() {
 		return
 	}
@@ -154,20 +154,20 @@ var movedPod = migrate.Table[pod]{
 		m.movePlacement(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
 	},
 	migrate.Decentralized: func(state *migrate.State, m *pod) {
-		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
+		m.DataCenterIDs = setOrNull(state.Texts("data_center_ids"))
 		m.movePlacement(state, state.Text("cloud_type"), append(state.Texts("gpu_type_ids"), "")[0]) // the first type or ""
 	},
 	migrate.Nilenso: func(state *migrate.State, m *pod) {
 		m.StartSSH = nullIfFalse(state.Bool("start_ssh"))
 		if dataCenter := state.Text("data_center_id"); dataCenter != "" {
-			m.DataCenterIDs = texts([]string{dataCenter})
+			m.DataCenterIDs = setOrNull([]string{dataCenter})
 		}
 		m.movePlacement(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
 	},
 	migrate.Official2: func(state *migrate.State, m *pod) {
 		m.StartSSH, m.StartJupyter = state.Bool("start_ssh"), state.Bool("start_jupyter")
-		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
-		m.DesiredState = text(state.Text("desired_state"))
+		m.DataCenterIDs = setOrNull(state.Texts("data_center_ids"))
+		m.DesiredState = textOrNull(state.Text("desired_state"))
 		m.Env = value.KeepMap(m.Env, state.Map("env")) // a read hides PUBLIC_KEY unless env has it
 		if state.Text("template_id") != "" {
 			m.Name = types.StringValue(state.Text("name")) // then a read omits the template's settings
@@ -180,11 +180,11 @@ var movedPod = migrate.Table[pod]{
 
 // movePlacement takes over the values that all sources have.
 func (m *pod) movePlacement(state *migrate.State, cloud, gpuType string) {
-	m.TemplateID = text(state.Text("template_id"))
+	m.TemplateID = textOrNull(state.Text("template_id"))
 	if cloud == "SECURE" || cloud == "COMMUNITY" {
 		m.Cloud = types.StringValue(cloud)
 	}
-	cuda, minCUDA := texts(state.Texts("allowed_cuda_versions")), text(state.Text("min_cuda_version"))
+	cuda, minCUDA := setOrNull(state.Texts("allowed_cuda_versions")), textOrNull(state.Text("min_cuda_version"))
 	if gpuType != "" {
 		count, _ := state.Int("gpu_count")
 		m.GPU = value.Object(podGPUAttribute, &podGPU{ID: types.StringValue(gpuType), Count: types.Int64Value(cmp.Or(count, 1)), AllowedCUDAVersions: cuda, MinCUDAVersion: minCUDA})
@@ -213,7 +213,7 @@ func (m *pod) moveMounts(state *migrate.State) {
 // movedCluster takes over values that neither the cluster nor its pods return.
 var movedCluster = migrate.Table[cluster]{
 	migrate.Official2: func(state *migrate.State, m *cluster) {
-		m.DataCenterIDs = texts(state.Texts("data_center_ids"))
+		m.DataCenterIDs = setOrNull(state.Texts("data_center_ids"))
 		m.StartSSH, m.StartJupyter = state.Bool("start_ssh"), state.Bool("start_jupyter")
 		m.Private.Carried = namesWithValue(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
 	},

@@ -46,7 +46,7 @@ var NetworkVolume = newCollectionKind(kit.Kind[networkVolume]{
 	},
 }, func(c *api.Client) *api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, nil, nil)
 
-// unseenUsers warns that a plan doesn't look for a volume's users, because that would take a request per volume.
+// unseenUsers warns about the users of a volume, which a plan doesn't look for.
 const unseenUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: the plan doesn't look for them."
 
 var networkVolumeSchema = schema.Schema{

@@ -29,7 +29,7 @@ var podSchema = schema.Schema{
 	Attributes: containerAttributes(podMembers, " With `template_id`, only these keys are checked for drift; `PUBLIC_KEY` and `JUPYTER_PASSWORD` are checked only if `env` has them.", " A change replaces the container.", attributes{
 		"id":                idAttribute("pod"),
 		"name":              podMembers.text("name", "Name of the pod, up to {max} characters. It need not be unique."),
-		"template_id":       podMembers.text("templateId", "Id of a template for pods (`serverless = false`), whose settings the pod copies unless it sets its own. This or `image` is required.", createOnlyNotReturned),
+		"template_id":       podMembers.text("templateId", "Id of a template for pods (`serverless = false`), whose settings the pod copies unless it sets its own. This or `image` is required.", " Forces replacement; returned only for pods of API v1."),
 		"docker_entrypoint": dockerEntrypointAttribute(podMembers),
 		"disk":              withoutDefault(podMembers.integer("disk", "Container disk in GB, new at each start. Defaults to the template's, or to 50 without a template."), true),
 		"ports":             keptIfOmitted(portsAttribute(podMembers)),
@@ -52,7 +52,7 @@ var podSchema = schema.Schema{
 		"wait_for":            podWaitAttribute,
 		"timeouts":            timeoutsAttribute,
 
-		"interruptible":           withoutDefault(podMembers.boolean("interruptible", "Whether the pod may be interrupted, for a lower price.", createOnlyNotReturned), false),
+		"interruptible":           withoutDefault(podMembers.boolean("interruptible", "Whether the pod may be interrupted, for a lower price.", " Forces replacement; an import doesn't read it."), false),
 		"support_public_ip":       withoutDefault(podMembers.boolean("supportPublicIp", "Whether a machine of the community cloud needs a public address.", createOnlyNotReturned), false),
 		"country_codes":           podMembers.texts("countryCodes", "Countries that the pod may be placed in, as their codes.", createOnlyNotReturned),
 		"gpu_type_priority":       podPriority("gpuTypePriority", "GPU types"),

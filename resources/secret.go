@@ -80,7 +80,7 @@ var secretSchema = schema.Schema{
 		"name": withValidators(withPlanModifiers(secretMembers.text("name",
 			"Name of the secret: letters, digits, `_`, `.`, `-` and `/`, beginning with a letter or `_` but not with `RUNPOD`. Unique in the account, ignoring case. A change replaces the secret."),
 			stringplanmodifier.RequiresReplace()), notReserved),
-		"description": secretMembers.text("description", "Human-readable description, at most {max} bytes."),
+		"description": secretMembers.text("description", "Description, at most {max} bytes."),
 		"value_wo": schema.StringAttribute{
 			Optional:  true,
 			Sensitive: true,

@@ -40,7 +40,7 @@ var configurationOnly = []string{"deletion_protection", "env_wo_keys", "env_wo_v
 // createOnly are attributes of pods and clusters that only a create sends and no API returns.
 var createOnly = []string{"data_center_ids", "start_ssh", "start_jupyter"}
 
-// placement are requirements on a pod's machine that API v1 accepts and doesn't return. Removing
+// placement are requirements on a pod's machine that only API v1 accepts and no read copies. Removing
 // interruptible replaces the pod; removing any other doesn't.
 var placement = []string{
 	"interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",

@@ -92,7 +92,7 @@ type sshKeys struct {
 // planSSHKeys warns about the keys of others that the first apply without keep_others removes. Keys
 // that are added later appear as differences after a refresh.
 func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
-	if p.State != nil && !p.State.KeepOthers.ValueBool() || p.Version != api.V2 || p.Plan.KeepOthers.ValueBool() || p.Plan.KeepOthers.IsUnknown() || p.Plan.Keys.IsUnknown() {
+	if p.State != nil && !p.State.KeepOthers.ValueBool() || p.Plan.KeepOthers.ValueBool() || p.Plan.KeepOthers.IsUnknown() || p.Plan.Keys.IsUnknown() {
 		return
 	}
 	got, err := p.API.SSHKeys.Get(ctx)

@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// templateSettings are the settings that workers get from a template, in one form for all
-// sources: the API, a plan, or an endpoint's copy. A private state stores them, so values that
+// templateSettings are the settings that workers and pods get from a template, in one form for all
+// sources: the API, a plan, or the copy of an endpoint or pod. A private state stores them, so values that
 // may be secrets are digests.
 type templateSettings struct {
 	Key        string // identifies the API key of the digests
@@ -42,8 +42,8 @@ type templateSettings struct {
 	command *startcmd.Command // nil if read from a private state
 }
 
-// fromTemplateMembers are the settings that pods and endpoints get from a template. more are
-// additional members of an endpoint.
+// fromTemplateMembers are the settings that pods and endpoints get from a template. more are the
+// names of further members, which are sets of CUDA versions.
 func fromTemplateMembers(more ...string) map[string]schema.Attribute {
 	members := map[string]schema.Attribute{
 		"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
@@ -91,10 +91,10 @@ func (s *templateSettings) digestOfTemplateParts(c *api.Client, own command) str
 // is the template's part of the start command, for settings that have only its digest.
 func (s *templateSettings) members(own *container, variables map[string]bool, args types.String) map[string]attr.Value {
 	if s.command != nil {
-		args = text(own.command().partsOfTemplate(*s.command).String())
+		args = textOrNull(own.command().partsOfTemplate(*s.command).String())
 	}
 	members := map[string]attr.Value{
-		"image": text(s.Image), "args": args, "disk": types.Int64Value(s.Disk), "ports": texts(s.Ports), "registry": text(s.Registry),
+		"image": textOrNull(s.Image), "args": args, "disk": types.Int64Value(s.Disk), "ports": setOrNull(s.Ports), "registry": textOrNull(s.Registry),
 		"env": value.KeepMap(types.MapNull(types.StringType), withoutKeys(s.Env, variables)),
 	}
 	for name, v := range map[string]attr.Value{"image": own.Image, "args": own.Args, "disk": own.Disk, "ports": own.Ports, "registry": own.Registry} {

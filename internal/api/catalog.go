@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// CatalogList is a list of the catalog. Only API v2 has a catalog, so clients of v1 read it from v2, too. They
-// read only the templates from v1.
+// CatalogList is a list of the catalog. Only API v2 has a catalog, so clients of v1 read it from v2, except the
+// templates, which they read from v1.
 type CatalogList[T any] struct {
 	deployment          *deployment
 	path, member, title string

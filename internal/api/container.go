@@ -153,7 +153,7 @@ func (c Command) forUpdate(before Command) Command {
 	return c
 }
 
-// v1 returns the lists for API v1. If Args is set, v1 splits it into the lists. A nil list isn't sent.
+// v1 returns the lists for API v1. If Args is set, they are its words. A nil list isn't sent.
 func (c Command) v1() (entrypoint, cmd *[]string, err error) {
 	if c.Args != nil {
 		var meaning startcmd.Command

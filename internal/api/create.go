@@ -28,7 +28,7 @@ import (
 //     be deleted now, it is returned with an error, so that the caller doesn't lose it.
 //
 // An object that existed before is never adopted, even if it is equal: it may belong to another
-// configuration. The POST is repeated only if no new object is visible, and if a unique name would prevent a
+// configuration. The POST is repeated only if no new object is visible, and either a unique name prevents a
 // second one or the server asks for it (503 with Retry-After). If the outcome stays unclear, the error is an
 // *UnresolvedCreateError.
 //
@@ -121,7 +121,7 @@ type createTracker[T any] struct {
 
 	mu        sync.Mutex
 	ambiguous []*pendingCreate[T]
-	handled   map[string]bool // ids that this run created, read or deleted
+	handled   map[string]bool // ids that this run created, read or deleted, or that a plan has warned about
 }
 
 const allTurns = 1 << 30
@@ -177,8 +177,8 @@ func (t *createTracker[T]) countClaims(a *pendingCreate[T], couldHaveMade func(*
 	return n, alike
 }
 
-// markHandled marks an id as created, read or deleted by this run. A create with a lost answer doesn't adopt
-// the object, even if a stale list showed it only after the POST.
+// markHandled adds an id to handled. A create with a lost answer doesn't adopt the object, even if a stale list
+// showed it only after the POST.
 func (t *createTracker[T]) markHandled(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

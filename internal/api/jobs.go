@@ -43,9 +43,9 @@ type S3Config struct {
 
 type Job struct {
 	ID            string              `json:"id"`
-	Status        string              `json:"status"` // IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT
-	DelayTime     int64               `json:"delayTime"`
-	ExecutionTime int64               `json:"executionTime"`
+	Status        string              `json:"status"`        // IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT
+	DelayTime     int64               `json:"delayTime"`     // milliseconds in the queue
+	ExecutionTime int64               `json:"executionTime"` // milliseconds
 	WorkerID      string              `json:"workerId"`
 	Retries       int                 `json:"retries"`
 	Output        json.RawMessage     `json:"output,omitempty"` // nil: none, which differs from null

@@ -189,8 +189,8 @@ func listRefused(err error) bool {
 		(e.Status/100 == 4 || e.Status == http.StatusNotImplemented)
 }
 
-// sharedList returns the cached list, or requests it once for all concurrent callers. If the
-// request fails for a read of one object, no later read repeats it.
+// sharedList returns the cached list, or requests it once for all concurrent callers. If it fails for a
+// read of one object and reads by id may succeed, no later read requests it again.
 func (r *Collection[T]) sharedList(ctx context.Context, forRead bool) ([]element, error) {
 	s := r.cache
 	if !s.shared {
@@ -218,7 +218,7 @@ func (r *Collection[T]) probe() probe {
 	}}
 }
 
-// fetchList requests the list, unless it was refused before in this run.
+// fetchList requests the list, unless an earlier request of this run was answered with 403.
 func (r *Collection[T]) fetchList(ctx context.Context) ([]element, error) {
 	_, forbidden := r.cache.listErrors()
 	if err := cmp.Or(r.unsupported(), forbidden); err != nil {

@@ -29,7 +29,7 @@ type Pod struct {
 	// GlobalNetworking, unless nil, is sent in every update: answers have the state of the running pod,
 	// which a change reaches only at the next start. v1 doesn't return it.
 	GlobalNetworking *GlobalNetworking `json:"globalNetworking,omitempty"`
-	Locked           *bool             `json:"locked,omitempty"`       // protects against stop and reset; on v2 only in updates
+	Locked           *bool             `json:"locked,omitempty"`       // protects against stop and reset; a create on v2 can't set it
 	StartSSH         *bool             `json:"startSsh,omitempty"`     // v2 only, in a create
 	StartJupyter     *bool             `json:"startJupyter,omitempty"` // v2 only, in a create
 	Placement        PodPlacement      `json:"-"`                      // v1 only, in a create; answers have Interruptible

@@ -84,7 +84,7 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 	return none, unresolved
 }
 
-// search returns the objects that fit and that this run hasn't created, read or deleted. A new object may take
+// search returns the objects that fit, except the handled ones (createTracker). A new object may take
 // a moment to appear: if repeats is true, it lists several times, until an object isWanted. It also repeats a
 // list that can't be decoded.
 func (r *Collection[T]) search(ctx context.Context, fits, isWanted func(T) bool, repeats bool) (found []T, err error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// verification makes sure that the server at the base URL is this API: it has answered with a
+// verification makes sure that the server at the base URL is this API: the server has answered with a
 // list, an object or a 403 in this API's form. Until then, a 404 doesn't mean that an object
 // is gone, and nothing is written, because the server may be a proxy or any web server.
 type verification struct {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// IsTerminal reports whether a file is a terminal, outside of CI.
+// IsTerminal reports whether a file is a terminal (or another device, such as /dev/null), outside of CI.
 func IsTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("CI") == ""

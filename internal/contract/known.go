@@ -14,7 +14,7 @@ type GPUType struct {
 	Memory       int64  // GB
 }
 
-// GPUTypes are the GPU types of the v1 document. It lists some cards in two spellings; a pool has at most one of them.
+// GPUTypes are the GPU types of the v1 document, which lists some cards in several spellings. A pool has at most one of them.
 var GPUTypes = []GPUType{
 	{"NVIDIA GeForce RTX 4090", "RTX 4090", "NVIDIA", 24},
 	{"NVIDIA A40", "A40", "NVIDIA", 48},

@@ -33,8 +33,8 @@ func (w *Warning) Error() string { return w.Err.Error() }
 
 func (w *Warning) Unwrap() error { return w.Err }
 
-// Run is one run of the provider. It reports a failure of the whole deployment only once, and once for each
-// kind that the API key may not read it.
+// Run is one run of the provider. It reports a failure of the whole deployment only once, and a key without
+// access to a kind once per kind.
 type Run struct {
 	outageReported atomic.Bool
 	forbidden      sync.Map // titles of kinds

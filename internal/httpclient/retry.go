@@ -17,7 +17,7 @@ import (
 // or set absolute values. A repeated POST might create two objects.
 var idempotent = map[string]bool{http.MethodGet: true, http.MethodDelete: true, http.MethodPatch: true, http.MethodPut: true}
 
-// MaxTries limits how often a call without an answer, or with a server error, is sent.
+// MaxTries limits how often a call without an answer, or with a server error, is sent, except during a restart (maxWaits).
 const MaxTries = 4
 
 const (

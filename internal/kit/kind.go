@@ -73,7 +73,7 @@ type Run struct {
 	Catalog  *catalog.Checks
 
 	reported  diagnostics.Run
-	templates sync.Map // see planrule.Plan
+	templates sync.Map // planned changes of templates, by id
 }
 
 // Client returns the API. If it isn't configured yet, Client reports why and returns nil.

@@ -33,7 +33,7 @@ func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule
 	}
 	var created time.Time
 	if err := json.Unmarshal(text, &created); err != nil {
-		planrule.WarnOfUnreadable(diags, "when "+id+" was created", err)
+		planrule.WarnOfUnreadable(diags, "the creation of "+id, err, "If the deployment doesn't find the object, it counts as deleted, even if it was created a moment ago.")
 	} else if seen == nil {
 		c.RestoreCreateTime(id, created)
 	}
@@ -68,7 +68,8 @@ func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, dia
 		diags.AddError("A newer release of the provider wrote the state", fmt.Sprintf("The private part of the state of %s can't be read: %s. Use that release.", name, err))
 	case err != nil:
 		reflect.ValueOf(part).Elem().SetZero()
-		planrule.WarnOfUnreadable(diags, name, err)
+		planrule.WarnOfUnreadable(diags, name, err, "The provider drops it, as if the object were imported. "+
+			"Write-only values can't be compared until they are sent again: raise their version, such as env_wo_version.")
 	}
 }
 

@@ -78,7 +78,7 @@ func withoutVendor(word string, known []string) string {
 	return rest
 }
 
-// hasModel reports whether a name contains all words, at least one of them with a digit.
+// hasModel reports whether a name contains all parts of word, and one of them has a digit.
 func hasModel(word, name string) bool {
 	words, names := strings.FieldsFunc(word, isSeparator), strings.FieldsFunc(name, isSeparator)
 	return strings.ContainsAny(word, "0123456789") && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(names, w) })

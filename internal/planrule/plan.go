@@ -67,7 +67,7 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 }
 
 // ReadAgain reports whether the result of a refresh differs from the prior state. Then the object must be read by id,
-// because lists may be older than the object. After an import, everything differs.
+// because lists may be older than the object. It is false after an import, when everything differs.
 func ReadAgain(prior, state any, s schema.Schema, volatile []string) bool {
 	if name := value.Attribute(prior, "name"); name == nil || name.IsNull() {
 		return false
@@ -324,9 +324,8 @@ func GetKey(ctx context.Context, p Private, key string, diags *diag.Diagnostics)
 	return text
 }
 
-func WarnOfUnreadable(diags *diag.Diagnostics, subject string, err error) {
-	diags.AddWarning("A part of the state can't be read", fmt.Sprintf("The private state about %s can't be read: %s. The provider drops it, as if the object were imported. "+
-		"Write-only values can't be compared until they are sent again: raise their version, such as env_wo_version.", subject, err))
+func WarnOfUnreadable(diags *diag.Diagnostics, subject string, err error, effect string) {
+	diags.AddWarning("A part of the state can't be read", fmt.Sprintf("The private state about %s can't be read: %s. %s", subject, err, effect))
 }
 
 // RecordDeployment records the deployment where an object was seen.
@@ -341,7 +340,7 @@ func WarnOfAnotherDeployment(ctx context.Context, p Private, c *api.Client, titl
 	text := GetKey(ctx, p, deploymentKey, &diags)
 	var address string
 	if err := json.Unmarshal(text, &address); text != nil && err != nil {
-		WarnOfUnreadable(&diags, "the deployment of "+id, err)
+		WarnOfUnreadable(&diags, "the deployment of "+id, err, "The provider can't tell whether the object was deleted, or is in another deployment.")
 	}
 	if address != "" && !api.SameDeployment(address, c.BaseURL()) {
 		diags.AddWarning("Another deployment than before", fmt.Sprintf("The %s %s was seen at %s. The provider's address is %s now, where the object doesn't exist. The refresh treats it as deleted and removes it from the state. "+

@@ -218,7 +218,7 @@ func TestRecycleCannotRestore(t *testing.T) {
 	}))
 	defer server.Close()
 	d := &driver{T: t, provider: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
-	d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "workers of endpoint ep are left", "/health", "may have workers.min = 0", "the earlier values 1 and 2 could not be restored")
+	d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "waiting until the workers of endpoint ep are gone", "/health", "may have workers.min = 0", "the earlier values 1 and 2 could not be restored")
 	// A rejected update changes nothing, so nothing is restored.
 	failing, firstFailure, failures = false, "PATCH /v2/serverless/ep", 0
 	d.expectError("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "403 Forbidden")

@@ -78,7 +78,7 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 		return last == 0, err
 	})
 	if err != nil {
-		return fmt.Errorf("workers of endpoint %s are left: %w", id, err)
+		return fmt.Errorf("waiting until the workers of endpoint %s are gone: %w", id, err)
 	}
 	return nil
 }
