@@ -32,37 +32,46 @@ func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 	return names
 }
 
-// On a full disk a plain write fails without loss, writes with the reserve succeed, and the database opens.
+// On a full disk a plain write fails without loss, writes with the reserve succeed as long as
+// they don't use it up, and the database opens. A deletion makes room, each time.
 func TestReserveOnFullDisk(t *testing.T) {
 	for _, size := range []int{4000, 300_000, 3_000_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			disk := smalldisk.Mount(t, "40m")
 			db := open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
-			names := fillDisk(t, db, size)
-			n := countNotes(t, db)
-			must.Require(t, n == len(names), "the database has", n, "notes, want", len(names))
-			// A change of the reserve's size succeeds 1,000 times, because each returns the space that it used.
-			last := &names[len(names)-1] // the smallest row
-			for i := range 1000 {
-				must.Succeed(t, db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {
-					n, err := tx.Exec("UPDATE notes SET name = ? WHERE name = ?", fmt.Sprint("changed ", i), *last)
-					if err == nil && n != 1 {
-						err = fmt.Errorf("%d rows changed", n)
-					}
-					return err
-				}), "change", i)
-				*last = fmt.Sprint("changed ", i)
-			}
-			must.Succeed(t, db.Close())
-			db = open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
-			must.Equal(t, countNotes(t, db), len(names), "the number of notes after a restart")
-			must.Succeed(t, db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {
-				n, err := tx.Exec("DELETE FROM notes")
-				if err == nil && n != int64(len(names)) {
-					err = fmt.Errorf("%d rows deleted, want %d", n, len(names))
+			for round := range 3 {
+				names := fillDisk(t, db, size)
+				must.Equal(t, countNotes(t, db), len(names), "round", round, "the number of notes")
+				grown, last := names[len(names)-2], names[len(names)-1] // the smallest rows
+				set := func(name, column string, value any) error {
+					return db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {
+						n, err := tx.Exec("UPDATE notes SET "+column+" = ? WHERE name = ?", value, name)
+						if err == nil && n != 1 {
+							err = fmt.Errorf("%d rows changed", n)
+						}
+						return err
+					})
 				}
-				return err
-			}))
+				var err error
+				for bytes := 0; err == nil; bytes += 50_000 {
+					err = set(grown, "body", make([]byte, bytes))
+				}
+				must.ErrorIs(t, err, sqldb.ErrFull)
+				// A change of the reserve's size succeeds 1,000 times, because each returns the space that it used.
+				for i := range 1000 {
+					must.Succeed(t, set(last, "name", fmt.Sprint("changed ", i)), "round", round, "change", i)
+					last = fmt.Sprint("changed ", i)
+				}
+				if round%2 == 0 {
+					must.Succeed(t, db.Close())
+					db = open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
+				}
+				must.Equal(t, countNotes(t, db), len(names), "the number of notes after a restart")
+				must.Succeed(t, db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {
+					_, err := tx.Exec("DELETE FROM notes")
+					return err
+				}))
+			}
 			must.Equal(t, addNote(t.Context(), db, "again", make([]byte, size)), nil, "a write with free space again")
 		})
 	}

@@ -75,10 +75,10 @@ func (w *writer) withReserve(fn func(*Tx) error) (err error) {
 	}
 	defer func() {
 		w.emptyLog()
-		w.reserve.fill()
 		err = errors.Join(err, w.conn.script("PRAGMA wal_autocheckpoint=1000"))
 	}()
-	for _, part := range []int64{reservePart, reserveSize} {
+	w.emptyLog() // so that the write reuses the log
+	for _, part := range []int64{0, reservePart, reserveSize} {
 		if err := w.reserve.release(part); err != nil {
 			return err
 		}
@@ -89,29 +89,56 @@ func (w *writer) withReserve(fn func(*Tx) error) (err error) {
 	return err
 }
 
+// keepReserve returns fn, which fails if it makes the database grow so far that the reserve
+// has no space for the next checkpoint: the log could then never be emptied.
+func (w *writer) keepReserve(fn func(*Tx) error) func(*Tx) error {
+	return func(tx *Tx) error {
+		if w.reserve.size == reserveSize { // the disk isn't full
+			return fn(tx)
+		}
+		before, _, err := w.growth()
+		if err == nil {
+			err = fn(tx)
+		}
+		if err != nil {
+			return err
+		}
+		after, _, err := w.growth()
+		if err == nil && after > before && after > w.reserve.size-reservePart {
+			err = ErrFull
+		}
+		return err
+	}
+}
+
 // emptyLog runs a checkpoint if the reserve has space for the growth of the database file.
-// SQLite then reuses the log. Vacuuming unused pages makes the growth smaller. If something
-// fails here, the next write that needs the reserve tries again.
+// SQLite then reuses the log. Vacuuming unused pages makes the growth smaller, and returns
+// space to the reserve. If something fails here, the next write that finds the disk full
+// tries again.
 func (w *writer) emptyLog() {
-	w.reserve.fill() // now the reserve's size is the free space, up to reserveSize
 	for range maxVacuums {
+		w.reserve.fill() // now the reserve's size is the free space, up to reserveSize
 		growth, unused, err := w.growth()
 		if err != nil {
 			return
 		}
 		if growth <= w.reserve.size {
-			if w.reserve.release(max(0, growth)) == nil {
-				_, _ = w.conn.exec("PRAGMA wal_checkpoint(PASSIVE)")
+			if w.reserve.release(max(0, growth)) != nil {
+				return
 			}
+			_, _ = w.conn.exec("PRAGMA wal_checkpoint(PASSIVE)")
+			w.reserve.fill()
+		}
+		if unused == 0 || w.reserve.size == reserveSize {
 			return
 		}
-		if unused == 0 || w.conn.script("PRAGMA incremental_vacuum(256)") != nil {
+		if w.conn.script("PRAGMA incremental_vacuum(256)") != nil {
 			return
 		}
 	}
 }
 
-const maxVacuums = 1000
+const maxVacuums = 100
 
 // hasRoom reports whether the unused pages of the database have at least the size of reservePart.
 func (w *writer) hasRoom() bool {

@@ -21,7 +21,7 @@ func pragmas(c Config) []string {
 	if c.NoSync {
 		synchronous = "synchronous=NORMAL"
 	}
-	return append(common, "cache_size=-4096", "journal_mode=WAL", synchronous, "journal_size_limit=67108864", busyTimeout)
+	return append(common, "cache_size=-4096", "journal_mode=WAL", synchronous, "journal_size_limit=8388608", busyTimeout)
 }
 
 // busyTimeout is the pragma for how long statements wait for a lock of another process, in milliseconds.
@@ -109,6 +109,9 @@ func (w *writer) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bo
 	if w.closed {
 		return ErrClosed
 	}
+	if w.reserve != nil {
+		fn = w.keepReserve(fn)
+	}
 	err := w.transact(fn)
 	if errors.Is(err, errDamaged) {
 		_ = w.conn.script("PRAGMA shrink_memory") // don't keep a page that was read wrongly
@@ -117,13 +120,8 @@ func (w *writer) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bo
 		return err
 	}
 	w.reserve.refill()
-	switch {
-	case !errors.Is(err, ErrFull):
-	case mayUseReserve:
+	if errors.Is(err, ErrFull) && (mayUseReserve || w.hasRoom()) {
 		err = w.withReserve(fn)
-	case w.hasRoom(): // the log can't grow, although the database has room
-		w.emptyLog()
-		err = w.transact(fn)
 	}
 	return err
 }
