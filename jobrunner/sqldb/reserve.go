@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"os"
@@ -35,9 +36,9 @@ func openReserve(dir string) (*reserve, error) {
 	return &reserve{file: f, database: filepath.Join(dir, FileName)}, nil
 }
 
-func (r *reserve) release(n int64) error {
+func (r *reserve) release(n int64) {
 	r.size = max(0, r.size-n)
-	return r.file.Truncate(r.size)
+	_ = r.file.Truncate(r.size) // if it fails, the write that needs the space fails, too
 }
 
 var randomBlock = sync.OnceValue(func() []byte {
@@ -79,9 +80,7 @@ func (w *writer) withReserve(fn func(*Tx) error) (err error) {
 	}()
 	w.emptyLog() // so that the write reuses the log
 	for _, part := range []int64{0, reservePart, reserveSize} {
-		if err := w.reserve.release(part); err != nil {
-			return err
-		}
+		w.reserve.release(part)
 		if err = w.transact(fn); !errors.Is(err, ErrFull) {
 			break
 		}
@@ -97,10 +96,7 @@ func (w *writer) keepReserve(fn func(*Tx) error) func(*Tx) error {
 			return fn(tx)
 		}
 		before, _, err := w.growth()
-		if err == nil {
-			err = fn(tx)
-		}
-		if err != nil {
+		if err = cmp.Or(err, fn(tx)); err != nil {
 			return err
 		}
 		after, _, err := w.growth()
@@ -116,29 +112,22 @@ func (w *writer) keepReserve(fn func(*Tx) error) func(*Tx) error {
 // space to the reserve. If something fails here, the next write that finds the disk full
 // tries again.
 func (w *writer) emptyLog() {
-	for range maxVacuums {
+	for range 100 {
 		w.reserve.fill() // now the reserve's size is the free space, up to reserveSize
 		growth, unused, err := w.growth()
 		if err != nil {
 			return
 		}
 		if growth <= w.reserve.size {
-			if w.reserve.release(max(0, growth)) != nil {
-				return
-			}
+			w.reserve.release(max(0, growth))
 			_, _ = w.conn.exec("PRAGMA wal_checkpoint(PASSIVE)")
 			w.reserve.fill()
 		}
-		if unused == 0 || w.reserve.size == reserveSize {
-			return
-		}
-		if w.conn.script("PRAGMA incremental_vacuum(256)") != nil {
+		if unused == 0 || w.reserve.size == reserveSize || w.conn.script("PRAGMA incremental_vacuum(256)") != nil {
 			return
 		}
 	}
 }
-
-const maxVacuums = 100
 
 // hasRoom reports whether the unused pages of the database have at least the size of reservePart.
 func (w *writer) hasRoom() bool {
