@@ -92,7 +92,7 @@ func (w *writer) withReserve(fn func(*Tx) error) (err error) {
 // has no space for the next checkpoint: the log could then never be emptied.
 func (w *writer) keepReserve(fn func(*Tx) error) func(*Tx) error {
 	return func(tx *Tx) error {
-		if w.reserve.size == reserveSize { // the disk isn't full
+		if w.reserve.size >= reserveSize { // the disk isn't full
 			return fn(tx)
 		}
 		before, _, err := w.growth()
@@ -123,7 +123,7 @@ func (w *writer) emptyLog() {
 			_, _ = w.conn.exec("PRAGMA wal_checkpoint(PASSIVE)")
 			w.reserve.fill()
 		}
-		if unused == 0 || w.reserve.size == reserveSize || w.conn.script("PRAGMA incremental_vacuum(256)") != nil {
+		if unused == 0 || w.reserve.size >= reserveSize || w.conn.script("PRAGMA incremental_vacuum(256)") != nil {
 			return
 		}
 	}

@@ -110,17 +110,14 @@ func (w *writer) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bo
 		return ErrClosed
 	}
 	if w.reserve != nil {
+		w.reserve.refill()
 		fn = w.keepReserve(fn)
 	}
 	err := w.transact(fn)
 	if errors.Is(err, errDamaged) {
 		_ = w.conn.script("PRAGMA shrink_memory") // don't keep a page that was read wrongly
 	}
-	if w.reserve == nil {
-		return err
-	}
-	w.reserve.refill()
-	if errors.Is(err, ErrFull) && (mayUseReserve || w.hasRoom()) {
+	if w.reserve != nil && errors.Is(err, ErrFull) && (mayUseReserve || w.hasRoom()) {
 		err = w.withReserve(fn)
 	}
 	return err
