@@ -63,8 +63,8 @@ const (
 	gcPercent = 400
 )
 
-// limitHeap limits the heap to baseHeap, the budget of bodies in flight and that of the state in memory, but at
-// most to three quarters of the memory. GOGC and GOMEMLIMIT take precedence.
+// limitHeap limits the heap to baseHeap plus the budgets of the bodies in flight and of the state in memory, but at
+// most to three quarters of the machine's memory. GOGC and GOMEMLIMIT take precedence.
 func limitHeap(bodies, state int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
