@@ -228,6 +228,9 @@ func finalOnly(clause string) func(s stage) string {
 // retentionClause selects a clause for final stages, or LIM-19 if the job was retried, because a retry restarts the retention.
 func retentionClause(clause string) func(s stage) string {
 	return func(s stage) string {
-		return finalOnly(map[bool]string{true: "LIM-19", false: clause}[s.retried])(s)
+		if s.retried {
+			return finalOnly("LIM-19")(s)
+		}
+		return finalOnly(clause)(s)
 	}
 }

@@ -246,8 +246,12 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 		requirePages(c, "/serverless")
 		requirePages(c, "/templates")
 		c.V2("GET", "/templates?limit=1000", nil).Is(200)
+		queries := []string{"cursor=", "limit=-1"}
 		foreign := nextPageQuery(c, c.V2("GET", "/serverless?limit=1", nil).Is(200), "limit=1")
-		for _, query := range []string{foreign, "cursor=", "limit=-1"} {
+		if foreign != "" { // the list may be late
+			queries = append(queries, foreign)
+		}
+		for _, query := range queries {
 			c.V2("GET", "/templates?"+query, nil).Is(422)
 		}
 	}},
