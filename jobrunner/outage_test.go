@@ -344,7 +344,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 	running := d.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", `{"input":{"op":"sleep","ms":1500,"output":"slept"}}`)
 	path := d.awaitJob(endpoint, "IN_PROGRESS")
 	resume := d.server.Hang()
-	for _, path := range []string{"/v1/endpoints", "/v2/serverless", path} { // the leader answers from memory at first
+	for _, path := range []string{"/v1/endpoints", "/v2/serverless", path} { // the job last: at first the leader would answer it from memory
 		started := time.Now()
 		status, text, err := d.call(t.Context(), http.MethodGet, path, "")
 		must.Hold(t, err == nil && status == http.StatusServiceUnavailable && time.Since(started) <= 3*time.Minute, // three time-outs are 35 s

@@ -93,9 +93,9 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	planScaling(p)
 	planWorkers(p)
 	request := endpointRequest(ctx, p)
-	unknownIDs := p.Catalog.CheckNames(ctx, p.Check, request)
-	request.ComputeKnown = request.ComputeKnown && !unknownIDs
-	planCompute(ctx, p, unknownIDs)
+	namesFailed := p.Catalog.CheckNames(ctx, p.Check, request)
+	request.ComputeKnown = request.ComputeKnown && !namesFailed
+	planCompute(ctx, p, namesFailed)
 	if p.Version == api.V1 && p.Plan.TemplateID.IsNull() {
 		p.Error("template_id", "API v1 needs a template", "An endpoint of management API v1 is made from a template. Set template_id, or set api_version = %q in the provider block.", string(api.V2))
 	}
@@ -164,16 +164,16 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 }
 
 // addsOrRemoves reports whether a plan adds or removes gpu or cpu. other is the other attribute's value in
-// the state. If other is set, an unknown planned value adds nothing: it must become null if the object keeps
-// other, because an object with both is rejected.
+// the state. An unknown planned value counts as added only if other isn't set; otherwise it may become null,
+// because an object has only one of the two.
 func addsOrRemoves(planned, before, other attr.Value) bool {
 	return planned.IsNull() != before.IsNull() && (!planned.IsUnknown() || other.IsNull())
 }
 
 // planCompute plans a replacement if the endpoint changes its type, or switches between gpu, cpu and neither.
-// It checks that API v2 can select the GPUs, which it does by pool. unknownIDs is true if CheckNames has reported
-// unknown ids.
-func planCompute(ctx context.Context, p *planrule.Plan[endpoint], unknownIDs bool) {
+// It checks that API v2 can select the GPUs, which it does by pool. namesFailed is true if CheckNames has reported
+// an error.
+func planCompute(ctx context.Context, p *planrule.Plan[endpoint], namesFailed bool) {
 	if p.State != nil {
 		var replaced []string
 		if p.Changes(ctx, "type") && (p.Version != api.V1 || !p.Plan.Type.IsUnknown()) { // API v1 only has queues
@@ -201,14 +201,14 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], unknownIDs boo
 	}
 	if gpu.TypeIDs.IsNull() {
 		if p.State == nil || p.Changes(ctx, "gpu") {
-			planExclusions(ctx, p, value.Strings(gpu.Pools), value.Strings(gpu.ExcludedTypes))
+			checkExclusions(ctx, p, value.Strings(gpu.Pools), value.Strings(gpu.ExcludedTypes))
 		}
 		return
 	}
 	ids := value.Strings(gpu.TypeIDs)
 	_, _, err := p.API.SelectGPUs(ctx, ids)
 	switch _, inexpressible := errors.AsType[*api.SelectionError](err); {
-	case inexpressible && unknownIDs:
+	case inexpressible && namesFailed:
 	case inexpressible:
 		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
 	case err != nil:
@@ -218,9 +218,9 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], unknownIDs boo
 	}
 }
 
-// planExclusions rejects excluded types that aren't in the pools, and exclusions that leave no
+// checkExclusions rejects excluded types that aren't in the pools, and exclusions that leave no
 // type. It checks nothing if the catalog lacks one of the pools, because the pool may be newer.
-func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excluded []string) {
+func checkExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excluded []string) {
 	if len(excluded) == 0 {
 		return
 	}

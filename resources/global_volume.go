@@ -18,7 +18,7 @@ var GlobalVolume = newCollectionKind(kit.Kind[globalVolume]{
 	Schema:  globalVolumeSchema,
 	Version: api.V2,
 	Loss: func(m *globalVolume) string {
-		return fmt.Sprintf("The apply deletes global volume %s (%s) with everything on it. The plan doesn't look for its users.", m.ID.ValueString(), m.Name.ValueString())
+		return fmt.Sprintf("The apply deletes global volume %s (%s) with everything on it. The plan doesn't check whether something still uses it.", m.ID.ValueString(), m.Name.ValueString())
 	},
 }, func(c *api.Client) *api.Collection[api.GlobalVolume] { return c.GlobalVolumes }, nil, nil)
 

@@ -42,8 +42,8 @@ func namesWithValue(attributes map[string]attr.Value) (names []string) {
 	return sorted(names)
 }
 
-// movedRegistryAuth takes over the user name. The API keeps the password: password_wo_version =
-// 1 in a configuration stands for it, and nothing is sent.
+// movedRegistryAuth takes over the user name, and records password_wo_version = 1: the API keeps the password,
+// so a configuration with this version plans no change of it.
 var movedRegistryAuth = migrate.Table[registryAuth]{
 	migrate.Official1: moveRegistryAuth,
 	migrate.Official2: moveRegistryAuth,
@@ -114,8 +114,8 @@ func moveEndpointV2(state *migrate.State, m *endpoint) {
 	})
 }
 
-// moveTemplateLink takes over the template. It also sets the name, because only then a read treats the
-// container's settings as the template's.
+// moveTemplateLink takes over the template. It also sets the name: a read takes a state without a
+// name for an import, and would record the container's settings as the endpoint's own.
 func moveTemplateLink(state *migrate.State, m *endpoint) {
 	if m.TemplateID = textOrNull(state.Text("template_id")); !m.TemplateID.IsNull() {
 		m.Name = types.StringValue(state.Text("name"))
@@ -148,21 +148,21 @@ func (m *endpoint) moveGPU(state *migrate.State, gpu endpointGPU) {
 // these attributes: a difference from another provider's state doesn't replace a pod.
 var movedPod = migrate.Table[pod]{
 	// Except for Official2, the states don't show whether the pod or its template set a container setting.
-	// So all settings are read, and the first apply records the template's.
+	// So the name stays null: the next read takes all settings, as after an import, and the first apply records the template's.
 	migrate.Official1: func(state *migrate.State, m *pod) {
 		m.StartSSH, m.StartJupyter = nullIfFalse(state.Bool("start_ssh")), nullIfFalse(state.Bool("start_jupyter"))
-		m.movePlacement(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
+		m.moveCommon(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
 	},
 	migrate.Decentralized: func(state *migrate.State, m *pod) {
 		m.DataCenterIDs = setOrNull(state.Texts("data_center_ids"))
-		m.movePlacement(state, state.Text("cloud_type"), append(state.Texts("gpu_type_ids"), "")[0]) // the first type or ""
+		m.moveCommon(state, state.Text("cloud_type"), append(state.Texts("gpu_type_ids"), "")[0]) // the first type or ""
 	},
 	migrate.Nilenso: func(state *migrate.State, m *pod) {
 		m.StartSSH = nullIfFalse(state.Bool("start_ssh"))
 		if dataCenter := state.Text("data_center_id"); dataCenter != "" {
 			m.DataCenterIDs = setOrNull([]string{dataCenter})
 		}
-		m.movePlacement(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
+		m.moveCommon(state, state.Text("cloud_type"), state.Text("gpu_type_id"))
 	},
 	migrate.Official2: func(state *migrate.State, m *pod) {
 		m.StartSSH, m.StartJupyter = state.Bool("start_ssh"), state.Bool("start_jupyter")
@@ -174,12 +174,12 @@ var movedPod = migrate.Table[pod]{
 			moveContainer(state, &m.container)
 			m.moveMounts(state)
 		}
-		m.movePlacement(state, state.Text("cloud"), state.Text("gpu_type_id"))
+		m.moveCommon(state, state.Text("cloud"), state.Text("gpu_type_id"))
 	},
 }
 
-// movePlacement takes over the values that all sources have.
-func (m *pod) movePlacement(state *migrate.State, cloud, gpuType string) {
+// moveCommon takes over the values that all sources have.
+func (m *pod) moveCommon(state *migrate.State, cloud, gpuType string) {
 	m.TemplateID = textOrNull(state.Text("template_id"))
 	if cloud == "SECURE" || cloud == "COMMUNITY" {
 		m.Cloud = types.StringValue(cloud)

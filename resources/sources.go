@@ -40,7 +40,7 @@ var configurationOnly = []string{"deletion_protection", "env_wo_keys", "env_wo_v
 // createOnly are attributes of pods and clusters that only a create sends and no API returns.
 var createOnly = []string{"data_center_ids", "start_ssh", "start_jupyter"}
 
-// placement are requirements on a pod's machine that only API v1 accepts and no read copies. Removing
+// placement are requirements on a pod's machine that only API v1 accepts, and that no read copies into the state. Removing
 // interruptible replaces the pod; removing any other doesn't.
 var placement = []string{
 	"interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",
@@ -121,9 +121,9 @@ var templates = &kit.DerivedSources[template]{
 	Filters:  []string{"category", "image", "public", "serverless"},
 }
 
-// newCollectionKind completes a kind whose objects are a collection of the client: it adds the title, which
-// is the name in words, and each function that the kind lacks. expand and flatten convert an object;
-// nil converts all fields by name.
+// newCollectionKind completes a kind whose objects are a collection of the client: it sets the title
+// (the name in words, unless the kind has one), Objects and Delete, and adds each other function that the
+// kind lacks. expand and flatten convert an object; nil converts all fields by name.
 func newCollectionKind[M, T any](k kit.Kind[M], collection func(*api.Client) *api.Collection[T], expand func(*M) T, flatten func(*M, T)) *kit.Kind[M] {
 	id := func(m *M) string { return value.Text(m, "id").ValueString() }
 	k.Title = cmp.Or(k.Title, strings.ReplaceAll(k.Name, "_", " "))

@@ -84,11 +84,11 @@ func TestTemplateEveryAttribute(t *testing.T) {
 					remove = "replace"
 				}
 				state = apply(t, p, state.Type, state, withChanges(config, map[string]any{c.name: c.b}), change)
-				recorded := "no-op"
+				afterImport := "no-op"
 				if c.name == "docker_entrypoint" || c.name == "cmd" && v == api.V1 { // an import reads only one form of the start command
-					recorded = "update"
+					afterImport = "update"
 				}
-				apply(t, p, state.Type, importState(t, p, state.Type, state.Get("id").(string)), withChanges(config, map[string]any{c.name: c.b}), recorded)
+				apply(t, p, state.Type, importState(t, p, state.Type, state.Get("id").(string)), withChanges(config, map[string]any{c.name: c.b}), afterImport)
 				switch c.name {
 				case "name", "image": // required
 				case "category": // on v1, a template keeps its category

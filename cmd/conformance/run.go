@@ -38,7 +38,7 @@ type run struct {
 	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); a leading ! excludes."`
 	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations. read: only reads; jobs: also own objects and small jobs; full: all."`
 	Allow   []string `enum:"create,queue,load,spend" placeholder:"WHAT" help:"Additional allowed operations: create, queue, load, spend."`
-	Dialect string   `default:"described" enum:"described,live" help:"Expected dialect of the job API: the service description's, or the public SDKs' (described, live)."`
+	Dialect string   `default:"described" enum:"described,live" help:"Expected dialect of the job API. described: the service description's. live: the public SDKs'."`
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: the versions that the deployment serves."`
 
 	DryRun       bool          `help:"Print the plan and its cost without running it."`
@@ -296,7 +296,7 @@ func (s *sweep) Run() error {
 		lastExchanges[x.Request.Method+" "+x.Request.URL] = x
 		display.Show("%d of %d objects deleted", total-len(ledger.Remaining("")), total)
 	}
-	left := e.CleanUp(ctx, func(env.Object) bool { return false })
+	left := e.CleanUp(ctx, func(env.Object) (keep bool) { return false })
 	display.End()
 	fmt.Printf("%d of %d objects deleted\n", total-len(left), total)
 	for _, o := range left {

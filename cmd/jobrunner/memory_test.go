@@ -23,8 +23,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// checkPeakMemory expects that the peak exceeds the limit that SECURITY.md promises for --body-memory
-// and --ephemeral-memory by at most a fifth. All are in MiB.
+// checkPeakMemory expects a peak of at most 1.2 times the limit that SECURITY.md promises. bodies is the part of
+// --body-memory that the test uses, state is --ephemeral-memory. All are in MiB.
 func (p *process) checkPeakMemory(bodies, state int) (peak, promised int) {
 	p.t.Helper()
 	text := must.ReadFile(p.t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

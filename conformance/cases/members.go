@@ -20,7 +20,7 @@ type kind struct {
 	name, version  string
 	path           string // the path after the version
 	list           string // the list's key in an answer of version 2
-	creationClause string // blocks the case if a creation fails. For registry auths, it is only about the list
+	creationClause string // BLOCKS the case if a creation fails. No clause is about creating registry auths: theirs is about the list
 	needs          suite.Needs
 	// Whether the service description documents the answer of the operation; updateDocumented is about the first of updates.
 	// A wrong value in a documented answer is a FAIL, in any other a WARN.
@@ -344,13 +344,13 @@ func (p *placeholders) make(name string) any {
 	case "cpu":
 		return nthOrNil(p.idsOnce("cpus", func() []string { return c.Catalog("cpus") }), n)
 	case "pool":
-		if pools, _ := p.pools(); n < len(pools) {
-			return pools[n]["pool"]
+		if types, _ := p.typeOfEachPool(); n < len(types) {
+			return types[n]["pool"]
 		}
 	case "excluded":
 		// A type of the largest pool, if that pool has at least two: excluding one leaves others.
-		if pools, sizes := p.pools(); len(pools) > 0 && sizes[0] > 1 {
-			return pools[0]["id"]
+		if types, sizes := p.typeOfEachPool(); len(types) > 0 && sizes[0] > 1 {
+			return types[0]["id"]
 		}
 	}
 	return nil
@@ -364,8 +364,8 @@ func (p *placeholders) idsOnce(kind string, ask func() []string) []string {
 	return p.ids[kind]
 }
 
-// pools returns a GPU type of each pool, the largest pool first, and the number of types in each pool.
-func (p *placeholders) pools() (gpus []suite.M, sizes []int) {
+// typeOfEachPool returns a GPU type of each pool, the largest pool first, and the number of types in each pool.
+func (p *placeholders) typeOfEachPool() (gpus []suite.M, sizes []int) {
 	if p.types == nil && p.c.Serves("v2") {
 		p.types = append([]suite.M{}, p.c.V2("GET", "/catalog/gpus", nil).Objects()...)
 	}

@@ -90,7 +90,7 @@ func judgeCreationFromTemplate(s *objects) {
 	s.expectShown("after a creation from a template", o)
 }
 
-// judgeSingleMembers judges one creation per member: that member and the required ones.
+// judgeSingleMembers judges one creation per member: that member, the others of its nested object, and the required ones.
 func judgeSingleMembers(s *objects) {
 	for _, f := range s.fields {
 		value, known := s.placeholders.resolve(f.changedValue)
@@ -132,7 +132,7 @@ func judgeSomeUpdates(s *objects) {
 	s.expectListed("after the updates", []object{o})
 }
 
-// judgeAllUpdates judges updates of each member with one of the kind's update operations, and of partial objects.
+// judgeAllUpdates judges updates of each member with one of the kind's update operations, and then of one member of a nested object.
 func judgeAllUpdates(s *objects, updateIndex int) {
 	o := s.create(s.values())
 	var last []field
@@ -191,7 +191,7 @@ func judgeOthersUnchanged(s *objects) {
 	other.expectShown("after the deletion of an object of another kind", otherObject)
 }
 
-// updateAllMembers updates all members that one request can set, or returns false without an operation.
+// updateAllMembers updates all members that one request can set. It returns false if nothing changes, or no operation is served.
 func (s *objects) updateAllMembers(o object) bool {
 	changes := suite.M{}
 	for _, f := range s.changeable(o) {
@@ -220,7 +220,7 @@ func judgeClearedMembers(s *objects, updateIndex int) {
 		o.expected[excluded] = []any{}
 		s.c.Should(func() { s.update(o, suite.M{"gpu.pools": o.expected["gpu.pools"]}, 0, true) })
 	}
-	// The first of the two updates sets a member that excludes others, the second clears it.
+	// exclusive comes twice: first a member that excludes others is set, then cleared.
 	exclusive := slices.DeleteFunc(slices.Clone(s.fields), func(f field) bool { return excludedMember[f.path] == "" })
 	for i, f := range slices.Concat(s.fields, exclusive, exclusive) {
 		value, known := s.placeholders.resolve(f.clearedValue)

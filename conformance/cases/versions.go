@@ -257,7 +257,7 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 	}},
 })
 
-// judgeOrder judges that a list begins with the newest object, and its pages of one object. Such a page has at least minimum objects.
+// judgeOrder judges that a list has the newer of two objects first. With limit=1, a page has minimum to 1 objects, and the next page another one.
 func judgeOrder(path, key string, minimum int, create func(*suite.C) (id string)) func(*suite.C) {
 	return func(c *suite.C) {
 		first := create(c)

@@ -284,7 +284,7 @@ const controlScenario = "works"
 
 // Scenarios lists all scenarios in their order. In faults, $CREATION, $UNIQUE and $JOB are patterns of paths.
 var Scenarios = []Scenario{
-	{ID: controlScenario, clause: "CLI-03", judge: judgeWebhookReceiver, Description: "Nothing fails. A job that names a webhook has it called."},
+	{ID: controlScenario, clause: "CLI-03", judge: judgeWebhookReceiver, Description: "Nothing fails. If a job names a webhook, the webhook is called."},
 	{ID: "rate-limit", clause: "CLI-02", judge: judgeBackoff, Description: "The first request is answered 429 three times.",
 		faults: `{"first": true, "times": 3, "refuse": {"status": 429, "detail": "the rate limit is exceeded"}}`},
 	{ID: "retry-after", clause: "CLI-02", judge: judgeRetryAfter, Description: "The first request is answered 429 once, with Retry-After: 1.",
@@ -300,7 +300,7 @@ var Scenarios = []Scenario{
 	{ID: "job-cancelled", clause: "CLI-10", judge: judgeCancelledJob, Description: "A job is CANCELLED while the client waits for it.",
 		faults: runningOnce + `{"path": "$JOB", "skip": 1, "status": 200, "answer": {"set": {"status": "CANCELLED"}, "delete": ["output"]}}`},
 	{ID: "shrink", clause: "CLI-04", judge: judgeShrink,
-		Description: "Nothing fails. The command tells its client to shrink a network volume: one that it created, or {volume_id}, which has 100 GB."},
+		Description: "Nothing fails. The command tries to shrink a network volume: one that it created, or {volume_id}, which has 100 GB."},
 	{ID: "name-taken", clause: "CLI-05", judge: judgeNameConflictMessage, Description: "The name of each template and registry auth that the client creates is taken.",
 		faults: `{"method": "POST", "path": "$UNIQUE", "again": {}}`},
 	{ID: "retired", clause: "CLI-06", judge: judgeRetirementWarning, Description: "Nothing fails. The environment selects version 1.", v1: true},

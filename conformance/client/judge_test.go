@@ -131,6 +131,12 @@ func TestKeyInPathIsNotShown(t *testing.T) {
 	must.Hold(t, strings.Contains(text, "/v2/$GPUCLOUD_API_KEY") && !strings.Contains(text, run.key), text)
 }
 
+// A client that polls an object after it was refused once repeats no refused read.
+func TestPollAfterARefusal(t *testing.T) {
+	refused, found := newExchange("GET", "/v2/pods/x", 404, ""), newExchange("GET", "/v2/pods/x", 200, "")
+	must.Equal(t, judgeRepeatedRefusals(&scenarioRun{exchanges: []*exchange{refused, found, found, found, found}}).Verdict, report.Pass)
+}
+
 // A word in the output that may be about something else is inconclusive.
 func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	t.Parallel()

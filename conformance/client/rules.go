@@ -87,8 +87,8 @@ type volume struct {
 	created  bool // by the client
 }
 
-// shrinks reports whether a request would shrink a volume, or replace it with a smaller one. Two volumes of the
-// client may share a name; the smaller one is a replacement if it isn't deleted later.
+// shrinks reports whether a request would shrink a volume, or replace it with a smaller one. A deletion
+// counts if the client created a smaller volume of the same name. If it created both, only if the smaller one stays.
 func (v *volumes) shrinks(x *exchange, later []*exchange) bool {
 	match := volumePath.FindStringSubmatch(x.path)
 	if match == nil || x.isRead() {
@@ -350,7 +350,7 @@ func judgeRepeatedRefusals(run *scenarioRun) suite.Outcome {
 		if i := slices.IndexFunc(refused, x.sameAs); i >= 0 {
 			return violated(fmt.Sprintf("%s was sent again after it was answered %d", x.line(), refused[i].Status), "no second "+x.line())
 		}
-		if read == nil || !x.sameAs(read) {
+		if read == nil || !x.sameAs(read) || x.succeeded() { // a poll goes on after its first success
 			read, series = nil, 0
 		} else if series++; series > furtherReads {
 			return violated(fmt.Sprintf("%s was sent %d more times after it was answered %d", x.line(), series, read.Status), "no series of the same request")

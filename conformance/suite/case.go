@@ -57,11 +57,11 @@ type Case struct {
 	Seconds        float64
 	// Supplementary says that if this case is skipped, the clause's other cases decide its verdict. The clause is then partly judged.
 	Supplementary bool
-	// Decides says that the case judges by an effect. If it passes, an inconclusive case of
-	// the clause doesn't count. If it is skipped, the clause isn't partly judged.
+	// Decides says that the case judges by an effect. If it passes, the clause's inconclusive
+	// cases don't count. If it is skipped, the clause isn't partly judged.
 	Decides bool
 	// Watch is called with every exchange of the run that has a complete answer and isn't Quiet. It returns a fault
-	// of the exchange, or "". Run sends requests to watch, and passes unless something else fails.
+	// of the exchange, or "". Run sends requests for Watch. The case passes unless Watch finds a fault or Run fails.
 	Watch func(*WatchedExchange) string
 	Run   func(c *C)
 }
@@ -102,7 +102,7 @@ const (
 	V2                                   // version 2 of the management API
 	LocalOnly                            // a test deployment: elsewhere the case would be too expensive, slow or harmful
 	AdvanceableClock                     // a clock that can be advanced
-	DescribedDialect                     // the dialect of the description
+	DescribedDialect                     // the description's dialect, not the public SDKs'
 )
 
 func (n Needs) Has(others Needs) bool { return n&others == others }

@@ -27,7 +27,7 @@ func (c *C) Until(t time.Time) { c.untilAnswered(context.Background(), t) }
 
 // untilAnswered waits until the target's time t, or until a context ends.
 func (c *C) untilAnswered(answered context.Context, t time.Time) {
-	if c.deferUntil(t) {
+	if waited := c.deferUntil(t); waited { // in an earlier run
 		return
 	}
 	c.WaitUntilSent()
@@ -67,7 +67,7 @@ type Pending struct {
 	sent     chan struct{} // is closed when the request is written
 }
 
-// Start sends a request to the job API without awaiting the answer. The clock waits until the request is written.
+// Start sends a request to the job API without awaiting the answer. The suite next waits, or advances the clock, only after the request is written.
 func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.requests)
 	answered, arrive := context.WithCancel(context.WithoutCancel(c.ctx))
@@ -83,7 +83,7 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 		defer arrive()
 		defer markSent()
 		p.exchange = c.exchange(traced, index, r)
-		if p.arrived = p.exchange.Received; c.journal == nil { // a resumed case uses the recorded time
+		if p.arrived = p.exchange.Received; c.journal == nil { // a journal has the time for the resumed case, too
 			p.arrived = c.env.Clock.Latest()
 		}
 	}()

@@ -212,7 +212,7 @@ func (s *scriptWriter) curl(r Request, options, suffix string) string {
 			break
 		}
 		b.WriteString(" --data-binary @body")
-		suffix += fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), singleQuote(s.secrets.Cut(r.Body, 80)))
+		s.addLine(fmt.Sprintf("# body: a file of %d bytes that begins with %s", len(r.Body), singleQuote(s.secrets.Cut(r.Body, 80))))
 	case r.Body != nil:
 		b.WriteString(" --data-binary " + s.quote(string(r.Body)))
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -62,21 +63,19 @@ func TestScriptRepeats(t *testing.T) {
 		}
 		x := wire.Do(context.Background(), server.Client(), r, time.Now)
 		steps = append(steps, wire.Step{Exchange: x})
-		value := must.Do(x.JSON())(t)
-		return fmt.Sprint(value.(map[string]any)["id"])
+		return fmt.Sprint(must.Do(x.JSON())(t).(map[string]any)["id"])
 	}
 	volume := send("POST", "/v2/network-volumes", `{"password": "planted-secret", "name": "it's"}`)
 	endpoint := send("POST", "/v2/serverless?x=1", `{"volume": "`+volume+`", "price": "$5 `+"`"+`"}`)
 	send("POST", "/v2/"+endpoint+"/run", `{"pad": "`+strings.Repeat("x", 3_000_000)+`"}`)
 	send("GET", "/v2/"+endpoint+"/health", "")
 	send("GET", "/v2/"+endpoint+"/health", "")
-	second := send("POST", "/v2/serverless", `{}`)
+	second := send("POST", "/v2/serverless", strings.Repeat("[1]", 1000))
 	send("GET", "/v2/the-secret-key", "")
 	send("PATCH", "/v2/serverless/"+second+"-not", `["`+endpoint+`"]`)
 	cleanup := []wire.Request{{Method: "DELETE", URL: server.URL + "/v2/serverless/" + second}}
 	want := append(deployment.takeRequests(), "DELETE /v2/serverless/"+second+"   ")
-	failed := steps[len(steps)-1].Exchange
-	text := wire.Script(steps, failed, cleanup, &secrets)
+	text := wire.Script(steps, steps[len(steps)-1].Exchange, cleanup, &secrets)
 	for _, secret := range []string{"the-secret-key", "planted-secret", "thing-number"} {
 		must.Hold(t, !strings.Contains(text, secret), secret, "is in", text)
 	}
@@ -88,9 +87,10 @@ func TestScriptRepeats(t *testing.T) {
 	deployment.mu.Unlock()
 	cmd := exec.Command("sh", "-eu", "-c", text)
 	cmd.Env = append(cmd.Environ(), "GPUCLOUD_API_KEY=the-secret-key")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s\n%s", err, out, text)
-	}
+	cmd.Dir = t.TempDir()
+	must.Succeed(t, os.WriteFile(cmd.Dir+"/body", []byte(strings.Repeat("[1]", 1000)), 0o600))
+	out, err := cmd.CombinedOutput()
+	must.Require(t, err == nil, err, string(out), text)
 	got := deployment.takeRequests()
 	for i := range want {
 		want[i] = strings.NewReplacer("thing-number-001", "thing-number-501", "thing-number-002", "thing-number-502", "thing-number-006", "thing-number-506",

@@ -36,7 +36,7 @@ type Endpoint struct {
 	DataCenterIDs  []string    `json:"dataCenterIds,omitempty"` // If it is nil, the scheduler chooses.
 	NetworkVolumes []string    `json:"networkVolumes,omitempty"`
 	Timeout        int64       `json:"timeout,omitempty"`    // milliseconds; 0 if never set
-	FlashBoot      *string     `json:"flashboot,omitempty"`  // OFF, FLASHBOOT or PRIORITY_FLASHBOOT (v2 only)
+	FlashBoot      *string     `json:"flashboot,omitempty"`  // OFF, FLASHBOOT or, in v2 only, PRIORITY_FLASHBOOT
 	CreatedAt      string      `json:"createdAt,omitempty"`  // RFC 3339
 	RequestURLs    RequestURLs `json:"requestUrls,omitzero"` // empty if the version returns none
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// writes has writing operations of each form. Updates and deletions are in kinds.
+// writes has creates and other writes; the variable kinds has the updates and deletions.
 var writes = map[string]func(context.Context, *api.Client) error{
 	"create template": func(ctx context.Context, c *api.Client) error {
 		return must.Err(c.Templates.Create(ctx, api.Template{Name: "n", Image: "i"}))
@@ -104,7 +104,7 @@ func TestNoWriteWithoutAList(t *testing.T) {
 	}
 }
 
-// After a 403 in the API's form, writes are sent; after another 403 they aren't.
+// After a 403 in the API's form, writes are sent; after a 403 in any other form they aren't.
 func TestForbiddenProvesTheAPI(t *testing.T) {
 	problem, message := `{"title":"Forbidden","status":403}`, `{"message":"no access"}`
 	for name, c := range map[string]struct {
@@ -135,7 +135,7 @@ func TestForbiddenProvesTheAPI(t *testing.T) {
 	}
 }
 
-// An object that this run has read is neither the result of a lost create nor an existing match.
+// An object that this run has read isn't adopted by a create whose answer was lost, and is no existing match.
 func TestObjectThatWasReadIsNotAdopted(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestObjectThatWasReadIsNotAdopted(t *testing.T) {
 	}
 }
 
-// An object that this run deleted isn't the result of a lost create, even if a list still shows it.
+// An object that this run deleted isn't adopted by a create whose answer was lost, even if a list still shows it.
 func TestDeletedObjectIsNotAdopted(t *testing.T) {
 	const (
 		oldVolume   = `{"id":"old","name":"v","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`
@@ -222,8 +222,8 @@ func TestDeletedObjectIsNotAdopted(t *testing.T) {
 	}
 }
 
-// An older object isn't mistaken for the result of a lost create. This holds even if the plan listed it during
-// the create of another kind, or if the run listed nothing before it wrote the kind.
+// An older object isn't adopted by a create whose answer was lost. This holds even if the plan's list was in flight
+// while an object of another kind was created, or if the run wrote the kind before it listed it.
 func TestOlderEqualObjectIsNotAdopted(t *testing.T) {
 	const old = `{"id":"old","name":"t","image":"i","category":"NVIDIA"}`
 	want := api.Template{Name: "t", Image: "i", Category: "NVIDIA"}
@@ -265,7 +265,7 @@ func TestOlderEqualObjectIsNotAdopted(t *testing.T) {
 	})
 }
 
-// A plan whose list ends during a create finds the new object. A lost answer to that create still adopts it.
+// If a plan's list ends during a create and has the new object, the plan reports no match: the create may adopt it.
 func TestPlanDuringACreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		created, planned := make(chan struct{}), make(chan []api.ExistingMatch)
@@ -308,7 +308,7 @@ func TestAbsence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := func() *api.Client {
 				mux := http.NewServeMux()
-				mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // this list is the API's
+				mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // verifies that the server is the API
 				mux.HandleFunc("GET /v2/network-volumes", c.list)
 				mux.HandleFunc("GET /v2/network-volumes/a", c.object)
 				mux.HandleFunc("DELETE /v2/network-volumes/a", c.del)
@@ -342,7 +342,7 @@ func TestAbsenceFromAList(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				client := func() *api.Client {
 					mux := http.NewServeMux()
-					mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // this list is the API's
+					mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // verifies that the server is the API
 					mux.HandleFunc("GET /v2/registries/delegations", c.list)
 					mux.HandleFunc("DELETE /v2/registries/delegations/a", c.del)
 					return pipe(t, mux, api.Settings{SharedReads: shared})

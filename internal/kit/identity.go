@@ -90,14 +90,14 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 }
 
 func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
-	text := "Finds each " + r.kind.Title + "."
+	text, names := "Finds each "+r.kind.Title+".", "Only objects with exactly this name."
 	if r.kind.Single {
-		text = "Finds the account's only " + r.kind.Title + "."
+		text, names = "Finds the account's only "+r.kind.Title+".", "Nothing is found unless this is absent, or the fixed name of the object."
 	}
 	resp.Schema = listschema.Schema{
 		MarkdownDescription: text,
 		Attributes: map[string]listschema.Attribute{
-			"name": listschema.StringAttribute{Optional: true, MarkdownDescription: "Only objects with exactly this name."},
+			"name": listschema.StringAttribute{Optional: true, MarkdownDescription: names},
 		},
 	}
 }

@@ -109,7 +109,7 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 	r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics) // even if the object is gone or couldn't be read
 	prior := *state
 	err := r.kind.Read(ctx, c, state)
-	if err == nil && planrule.ReadAgain(&prior, state, r.kind.Schema, r.kind.Volatile) {
+	if err == nil && planrule.NeedsReadByID(&prior, state, r.kind.Schema, r.kind.Volatile) {
 		*state = prior
 		err = r.kind.Read(api.WithoutLists(ctx), c, state)
 	}
@@ -186,7 +186,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	run := cmp.Or(r.run, new(Run))
-	if run.API == nil { // No rule runs. The final plan of a create applies the rules; a change of an object may need them now.
+	if run.API == nil { // No rule can run yet. For a create, the plan at the apply runs them; for a change they may be needed now, so it is an error.
 		if !req.State.Raw.IsNull() && !req.Plan.Raw.Equal(req.State.Raw) && !run.reported.WarnIfRepeated(&resp.Diagnostics) {
 			run.Client(&resp.Diagnostics)
 		}
@@ -206,7 +206,8 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	for _, o := range r.kind.OneVersionOnly {
-		// A value that the other version has set may stay, because with ignore_changes the configuration can't leave it out.
+		// Only changes are checked, unless the kind does more: with ignore_changes, a configuration can't leave out a value
+		// that the other version set.
 		if o.Version == api.V2 && o.HandledByKind || p.State == nil || p.Changes(ctx, o.Attribute) {
 			o.Check(ctx, p.Check, p.Version, req.Config)
 		}

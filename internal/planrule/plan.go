@@ -66,9 +66,9 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 	return p
 }
 
-// ReadAgain reports whether the result of a refresh differs from the prior state. Then the object must be read by id,
+// NeedsReadByID reports whether the result of a refresh differs from the prior state. Then the object must be read by id,
 // because lists may be older than the object. It is false after an import, when everything differs.
-func ReadAgain(prior, state any, s schema.Schema, volatile []string) bool {
+func NeedsReadByID(prior, state any, s schema.Schema, volatile []string) bool {
 	if name := value.Attribute(prior, "name"); name == nil || name.IsNull() {
 		return false
 	}

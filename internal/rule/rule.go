@@ -76,8 +76,8 @@ func Each(r Validator[string]) []validator.Set {
 	return []validator.Set{NoNulls{}, setvalidator.ValueStringsAre(r)}
 }
 
-// Characters limits the length of a string. If low is 0, the caller adds a rule that rejects an empty string, so
-// the error still says 1.
+// Characters limits the length of a string. If low is 0, another rule rejects an empty string,
+// so the error says 1.
 func Characters(low, high int) Validator[string] {
 	count := func(s string) string { return fmt.Sprintf("%d characters", utf8.RuneCountInString(s)) }
 	return Validator[string]{Expects: fmt.Sprintf("%d to %d characters", max(low, 1), high), Show: count, Holds: func(s string) bool {

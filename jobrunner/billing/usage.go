@@ -126,7 +126,7 @@ func (w Window) Len() int { return len(w.Bounds) - 1 }
 // BucketsBetween returns all buckets that overlap the time from start to end. Its errors are for clients.
 func BucketsBetween(b BucketSize, start, end time.Time) (Window, error) {
 	if !start.Before(end) {
-		return Window{}, fmt.Errorf("startTime (%s) is not before endTime (%s): without them a period begins 30 days ago and ends now", start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
+		return Window{}, fmt.Errorf("startTime (%s) is not before endTime (%s): their defaults are 30 days ago and now", start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
 	}
 	w := Window{b, []time.Time{b.floor(start)}}
 	for last := b.ceil(end); w.End().Before(last); {

@@ -80,7 +80,7 @@ func TestAdvance(t *testing.T) {
 }
 
 // Correct corrects differences above the tolerance of 100 ms, and running timers keep their durations. behind is
-// how far the clock would be behind without any correction; want is how far all corrections so far set it ahead of real time.
+// how far this machine's time is behind the database's; want is how far Now is then ahead of real time.
 func TestCorrect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock

@@ -4,5 +4,5 @@ package clock
 
 import "time"
 
-// pollNetwork gives the network poller time to run.
+// pollNetwork gives Go's network poller time to run.
 func pollNetwork() { time.Sleep(pause) }

@@ -33,11 +33,11 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	return e, db
 }
 
-// The statements for one job or endpoint, and the sweeper's. On PostgreSQL the statements of forEachJob
-// run for several jobs at once: TestCommitsReadTheirRows checks them.
+// perJob are the statements that a commit runs for each job; on PostgreSQL for several at once, which
+// TestCommitsReadTheirRows checks. lookups are the others for one job or endpoint, and the sweeper's.
 var (
-	forEachJob = []string{insertJob, upsertJob, insertInput, upsertInput, updateRun, updateJob, deleteJob, insertOutput, upsertOutput, deleteOutput, insertChunk, insertNewChunk, deleteChunks, upsertCounts, upsertBatch, deleteBatch}
-	byIndex    = []string{
+	perJob  = []string{insertJob, upsertJob, insertInput, upsertInput, updateRun, updateJob, deleteJob, insertOutput, upsertOutput, deleteOutput, insertChunk, insertNewChunk, deleteChunks, upsertCounts, upsertBatch, deleteBatch}
+	lookups = []string{
 		selectActive, selectInput, jobByKey, jobByOldID, selectCounts, deleteCounts, newestOfEndpoint,
 		deleteExpired, nextExpiry, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLeadership, releaseLeadership,
 		deleteBatchesOf, selectBatches, selectRequests,
@@ -47,7 +47,7 @@ var (
 // Statements for one job or endpoint and for the sweeper use indexes.
 func TestStatementsUseIndexes(t *testing.T) {
 	_, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
-	for _, statement := range append(forEachJob, byIndex...) {
+	for _, statement := range append(perJob, lookups...) {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			return tx.Each(func(row sqldb.Row) error {
 				var id, parent, unused int
@@ -67,7 +67,7 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	address := pgtest.Start(t)
 	_, db := openEmpty(t, sqldb.Config{URL: address})
 	pgtest.Exec(t, address, "VACUUM ANALYZE")
-	for _, statement := range byIndex {
+	for _, statement := range lookups {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			// A generic plan: the plan for NULL arguments would read nothing.
 			for _, set := range []string{"SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE planned AS " + statement} {
@@ -287,7 +287,7 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 	taken := must.Do(e.TakeQueued(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)[0]
 	must.Do(e.Report(t.Context(), taken.Ref, Done(make([]byte, 8<<20))))(t)
 	must.ErrorContains(t, must.Err(e.Cancel(t.Context(), "ep", taken.ID)), "full")
-	_, open := e.commits.size() // empty: flush may wait for it
+	_, open := e.commits.size() // without changes, but a flush may wait for it
 	must.ErrorContains(t, open.wait(), "full")
 }
 
@@ -349,7 +349,7 @@ func TestActiveJobsAreCounted(t *testing.T) {
 	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, "the loaded counts are", counts, err)
 }
 
-// A job that becomes due during a sweep doesn't start another at once: under load, sweeps would never pause.
+// If a job's due time is set during a sweep, the next sweep starts then, not at once: under load, sweeps would never pause.
 func TestWakeDuringASweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := openEmpty(t, sqldb.Config{})
@@ -422,7 +422,7 @@ func TestTakeOfRetriedJobs(t *testing.T) {
 	must.Equal(t, len(jobs), maxTake/unknownInput, "the number of jobs")
 }
 
-// If a process is killed while it drops an endpoint, the next start finds what is left by the counts.
+// If a process is killed while it drops an endpoint, the next start finds the rest through the row of counts, which is deleted last.
 func TestInterruptedDrop(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	must.Do(e.CreateBatch(t.Context(), "ep", nil))(t)

@@ -63,7 +63,7 @@ func testSuccess(t *tester) {
 	t.restart()
 	t.expectState(running, engine.Cancelled)
 	t.expectState(waiting, engine.Cancelled)
-	t.expectState(retried, engine.InQueue)
+	t.expectState(retried, engine.InQueue) // not cancelled by the restart, because it was retried
 }
 
 func testOrder(t *tester) {

@@ -22,7 +22,6 @@ const (
 // sweep calls Sweep whenever a job is due, until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		// wake may lower wakeAt while Sweep runs. The timer below uses wakeAt, so wake's signal is dropped.
 		e.wakeAt.Store(never)
 		next, err := e.Sweep(ctx)
 		now := e.Clock.Now()
@@ -33,7 +32,7 @@ func (e *Engine) sweep(ctx context.Context) {
 			}
 			next, pause = never, retryAfterError
 		}
-		select {
+		select { // a signal that wake sent during Sweep isn't needed: the timer uses the wakeAt that wake lowered
 		case <-e.sweepNow:
 		default:
 		}

@@ -80,7 +80,7 @@ func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, 
 		return err
 	}
 	answer := job
-	job.Output = nil // answerJob frees its memory early
+	job.Output = nil // answerJob drops the last reference to it once it is encoded
 	if err = a.answerJob(w, r, t, answer); submitted.ID != "" && errors.Is(err, httplimit.ErrMemory) {
 		job.State, job.Error, job.Finished, err = engine.InProgress, "", time.Time{}, nil
 		writeJob(w, job)

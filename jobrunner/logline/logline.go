@@ -205,7 +205,7 @@ func LastMessages(lines []string, maxLines, maxBytes int) string {
 	var messages []string
 	for i := len(lines) - 1; i >= 0 && maxLines > 0; i-- {
 		l := Parse(lines[i])
-		if l.Level == "DEBUG" || strings.Trim(l.Text, " \t\r|+-") == "" { // Python's exception groups end with a line
+		if l.Level == "DEBUG" || strings.Trim(l.Text, " \t\r|+-") == "" { // Python's exception groups end with +------
 			continue
 		}
 		maxLines -= strings.Count(l.Text, "\n") + 1

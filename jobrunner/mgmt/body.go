@@ -289,7 +289,7 @@ func (d *decoder) decodeInteger(path string, in any, out reflect.Value, r *contr
 		d.addFault(path, "got %s, want integer", truncate(literal.String()))
 		return
 	case err != nil || math.Abs(f) >= 1<<53: // a float64 may have lost the last digits
-		d.addFault(path, "got %s, want a smaller integer", truncate(literal.String()))
+		d.addFault(path, "got %s, want an integer closer to 0", truncate(literal.String()))
 		return
 	}
 	n := int64(f)

@@ -106,7 +106,7 @@ func TestForwardedRequestIsSentOnce(t *testing.T) {
 	must.Hold(t, strings.HasPrefix(answer, `{"error":{"message":`), "a POST below /openai is answered", answer)
 	tries.Store(0)
 	p.onWait(func() {
-		p.onWait(func() { p.node.setLeader(engine.Leader{Own: true}) }) // it has looked for a leader twice
+		p.onWait(func() { p.node.setLeader(engine.Leader{Own: true}) }) // after the GET has waited twice
 	})
 	_, text := p.send(t, "GET", "status/1", "")
 	must.Hold(t, text == "own GET " && tries.Load() == 1, "a GET is answered", text, "after", tries.Load(), "tries")
@@ -129,10 +129,10 @@ func (c closedConn) Write(b []byte) (int, error) {
 func TestUnwrittenRequestIsSentAgain(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(ownRequest))
 	defer other.Close()
-	options, closed := new(http.Transport), new(atomic.Bool)
-	f := newNode("this").newForwarder(options)
-	dial := options.DialContext
-	options.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	transport, closed := new(http.Transport), new(atomic.Bool)
+	f := newNode("this").newForwarder(transport)
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		return closedConn{c, closed}, err
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
@@ -99,9 +101,17 @@ func (l *Log) Hide(secrets ...string) {
 			continue
 		}
 		l.secrets = append(l.secrets, s)
-		// Loggers escape special characters: Go's in JSON also HTML, Python's all but ASCII.
+		// Loggers escape special characters: Go's JSON loggers also those of HTML, Python's all but ASCII, in UTF-16.
 		inJSON, _ := json.Marshal(s) // never fails for a string
-		for _, quoted := range []string{string(inJSON), strconv.Quote(s), strconv.QuoteToASCII(s)} {
+		python := ""
+		for _, unit := range utf16.Encode([]rune(strconv.Quote(s))) {
+			if unit < utf8.RuneSelf {
+				python += string(rune(unit))
+			} else {
+				python += fmt.Sprintf(`\u%04x`, unit)
+			}
+		}
+		for _, quoted := range []string{string(inJSON), strconv.Quote(s), python} {
 			l.secrets = append(l.secrets, quoted[1:len(quoted)-1])
 		}
 	}
@@ -299,7 +309,7 @@ func (l *Log) LastError(job string) string {
 // Resolver replaces placeholders of account secrets in variables, and also returns the values of the secrets.
 type Resolver func(ctx context.Context, env map[string]string) (resolved map[string]string, values []string, err error)
 
-// shortestHidden is the length of the shortest line of a secret that a log hides.
+// shortestHidden is the length from which a line of a secret is also hidden by itself. The whole value is always hidden.
 const shortestHidden = 4
 
 // Resolve resolves variables, and hides the values of secrets from a log. A nil Resolver is a no-op.

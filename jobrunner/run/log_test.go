@@ -21,7 +21,7 @@ func TestLongLines(t *testing.T) {
 	stopped.Stop()
 	log := NewLog(LogConfig{Clock: &stopped, ID: "w"})
 	for range 2 { // the second call is a no-op
-		log.Hide("planted-secret", `with "quotes"`, `<é"`)
+		log.Hide("planted-secret", `with "quotes"`, `<é😀"`)
 	}
 	must.Equal(t, len(log.secrets), 7, "secrets, with the escapes of Go's and Python's loggers")
 	message := "Traceback:\n" + strings.Repeat("  a frame of planted-secret\n", 1000) + "KeyError: 'the cause'"
@@ -54,7 +54,7 @@ func TestLongLines(t *testing.T) {
 	tail := log.Tail(1000)
 	_, _ = log.Write([]byte(`{"requestId": "j", "message": "It failed:\nthe cause", "level": "ERROR"}` + "\n" + `{"requestId": "j", "message": "Ended.", "level": "INFO"}` + "\n"))
 	must.Hold(t, log.LastError("j") == "the cause" && log.LastError("k") == "", "the last error is", log.LastError("j"))
-	_, _ = log.Write([]byte(`\u003cé\" <é\" <\u00e9\"` + "\n"))
+	_, _ = log.Write([]byte(`\u003cé😀\" <é😀\" <\u00e9\ud83d\ude00\"` + "\n"))
 	must.Contain(t, log.Tail(1000), "\n(secret) (secret) (secret)")
 	must.Hold(t, strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") && !strings.Contains(tail, "it ended") && len(tail) <= 1000, "the end is", tail)
 }

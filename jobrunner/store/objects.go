@@ -218,7 +218,7 @@ func (tx *Tx) save(r record) error {
 func nameConflict(r record, err error) error {
 	switch {
 	case sqldb.IsUnique(err) && r.kind() == secrets:
-		return Conflict(fmt.Sprintf("the name %q is taken by another secret: names of secrets differ in more than upper and lower case", r.head().Name))
+		return Conflict(fmt.Sprintf("the name %q is taken by another secret: names of secrets must differ in more than upper and lower case", r.head().Name))
 	case sqldb.IsUnique(err):
 		return refusef("the name %q is taken by another %s: names of %ss are unique", r.head().Name, r.kind().label, r.kind().label)
 	case sqldb.IsTooLong(err):

@@ -92,7 +92,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 					h.runJob(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i%100), Webhook: "http://" + host(i) + "/hangs"}, engine.Done(nil))
 				}
 				for round := range 20 {
-					// One name has only this receiver. At the other name, receivers of the other owner hang.
+					// good.example has only this receiver. At the other host, receivers of bad hang, too.
 					for _, host := range []string{"good.example", host(round)} {
 						must.Equal(t, h.measureDelay("good", "good", host), 0, "the seconds until the call to", host, "in round", round)
 					}
@@ -121,7 +121,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 	}
 }
 
-// While a call waits for memory, another host can leave the list of busy hosts. It makes no room for this host's calls.
+// If another host leaves the list of busy hosts while a call waits for memory, the limit of this host still holds.
 func TestCallsPerHostWithoutMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		h := startHangingReceivers(f)

@@ -22,7 +22,7 @@ import (
 )
 
 // CostsWarning is a sentence for the description of everything that runs a job.
-const CostsWarning = "A job costs what its worker costs while it starts, runs and is idle."
+const CostsWarning = "A job costs what its worker costs while the worker starts, runs and is idle."
 
 // Model is the part of a model that describes a job.
 type Model struct {

@@ -77,7 +77,7 @@ func (d dist) checkArchives(t *testing.T) {
 		}
 	}
 	must.Succeed(t, yaml.Unmarshal(must.ReadFile(t, filepath.Join(root, ".goreleaser.yaml")), &config))
-	var want []string // of all platforms that have an archive
+	var want []string // of this platform, and of each other one that has an archive
 	platforms := map[string]bool{runtime.GOOS + "_" + runtime.GOARCH: true}
 	for _, a := range d.archives {
 		platforms[a.system+"_"+a.arch] = true

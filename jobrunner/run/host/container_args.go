@@ -104,7 +104,7 @@ func ownerLabel(folderID, runID string) string {
 // network returns the network of the container; "" is the engine's default.
 func (c containerSpec) network() string {
 	switch {
-	case c.Pod != nil && c.Pod.IP != "" && c.Pod.Network != "": // the members of a cluster are in it
+	case c.Pod != nil && c.Pod.IP != "" && c.Pod.Network != "": // a member of a cluster is in the cluster's network
 		return c.Pod.Network
 	case c.Network.Value != "":
 		return c.Network.Value

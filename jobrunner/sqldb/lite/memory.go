@@ -14,7 +14,7 @@ type buffer struct {
 	size    int
 }
 
-// The sizes of a buffer between statements.
+// A buffer has at least minBuffer bytes. If it has more than maxBuffer, it is freed after its statement.
 const (
 	maxBuffer = 64 << 10
 	minBuffer = 4 << 10

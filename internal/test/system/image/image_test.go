@@ -101,9 +101,8 @@ func checkImage(t *testing.T, arch string, image v1.Image, moduleFolder string) 
 		header, err := r.Next()
 		if err == io.EOF { //nolint:errorlint // as archive/tar documents it
 			break
-		} else if err != nil {
-			t.Fatal(err)
 		}
+		must.Succeed(t, err)
 		path := strings.TrimSuffix(header.Name, "/")
 		files[path] = header
 		texts[path] = must.Do(io.ReadAll(r))(t)

@@ -213,10 +213,10 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 
 func newBusyPage(t *testing.T) (*busyMachine, *page.Page) {
 	t.Helper()
-	var asleep time.Duration // of the machine: its time of day has jumped
-	c := clock.New(func() time.Time { return time.Now().Add(asleep) })
+	var jump time.Duration // of the time of day, as after the machine slept
+	c := clock.New(func() time.Time { return time.Now().Add(jump) })
 	c.Now()
-	asleep = time.Hour
+	jump = time.Hour
 	c.MeasureJump()
 	b := newBusyMachine(c)
 	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Key: key, Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
@@ -224,7 +224,7 @@ func newBusyPage(t *testing.T) (*busyMachine, *page.Page) {
 	return b, p
 }
 
-// serveLocally serves a page until the test's end. Open the tab afterwards: the server waits for its requests.
+// serveLocally serves a page until the test's end. Open the tab afterwards, so that it is closed first: Close waits for the tab's requests.
 func serveLocally(t *testing.T, p *page.Page) (url string) {
 	t.Helper()
 	server := httptest.NewServer(page.RejectOtherHosts(false, p))
