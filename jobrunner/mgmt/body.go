@@ -308,7 +308,7 @@ func (d *decoder) decodeNumber(path string, in any, out reflect.Value, r *contra
 	}
 	f, err := literal.Float64()
 	if err != nil {
-		d.addFault(path, "got %s, want a smaller number", truncate(literal.String()))
+		d.addFault(path, "got %s, want a number closer to 0", truncate(literal.String()))
 		return
 	}
 	out.SetFloat(f)

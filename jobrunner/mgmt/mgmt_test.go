@@ -167,8 +167,8 @@ func TestIntegerLiterals(t *testing.T) {
 		must.Equal[any](t, got.get("size"), want, "the size that was sent as", literal)
 	}
 	for literal, want := range map[string]string{
-		"10.5": "10.5, want integer", "1e400": "1e400, want an integer closer to 0", "1e1000000000": "1e1000000000, want a smaller", "99999999999999999999": "99999999999999999999, want a smaller",
-		"9007199254740992": "9007199254740992, want an integer closer to 0", "true": "boolean", "null": "null", `"10"`: "string", "{}": "object", "-1e300": "-1e300, want a smaller",
+		"10.5": "10.5, want integer", "1e400": "1e400, want an integer closer to 0", "1e1000000000": "1e1000000000, want an integer closer to 0", "99999999999999999999": "99999999999999999999, want an integer closer to 0",
+		"9007199254740992": "9007199254740992, want an integer closer to 0", "true": "boolean", "null": "null", `"10"`: "string", "{}": "object", "-1e300": "-1e300, want an integer closer to 0",
 	} {
 		d.expectRefusal(422, "$.size: got "+want, "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
 	}
