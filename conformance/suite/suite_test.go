@@ -115,7 +115,7 @@ func TestSlowCreationsAreDeleted(t *testing.T) {
 	}
 }
 
-// What a case misses at a target that no longer answers is no failure.
+// If a case fails because something didn't happen, and the target no longer answers, the case is inconclusive.
 func TestFailureWithoutATarget(t *testing.T) {
 	answers := true
 	e := env.New(&env.Target{QueueURL: "http://h", Endpoint: "e", Client: &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {

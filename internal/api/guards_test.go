@@ -135,7 +135,7 @@ func TestForbiddenProvesTheAPI(t *testing.T) {
 	}
 }
 
-// An object that this run has read isn't adopted by a create whose answer was lost, and is no existing match.
+// If this run has read an object, a create that lost its answer doesn't adopt the object, and a plan doesn't report it.
 func TestObjectThatWasReadIsNotAdopted(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
