@@ -24,7 +24,7 @@ func TestMetrics(t *testing.T) { testEachDatabase(t, testMetrics) }
 
 func testMetrics(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
-	id := d.createConformance()
+	id := d.createConformanceEndpoint()
 	for _, body := range []string{`{"input": {"op": "echo"}}`, `{"input": {"op": "fail"}}`} {
 		d.must(200, "POST", "/v2/"+id+"/runsync", body)
 	}

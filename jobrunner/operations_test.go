@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-func (d *deployment) createConformance() (id string) {
+func (d *deployment) createConformanceEndpoint() (id string) {
 	d.t.Helper()
 	e := echoEndpoint("e")
 	e.Container = &api.Container{Image: new("builtin/conformance")}
@@ -31,7 +31,7 @@ func TestWebhook(t *testing.T) {
 	}))
 	defer receiver.Close()
 	d := deploy(t, "")
-	id := d.createConformance()
+	id := d.createConformanceEndpoint()
 	d.must(200, "POST", "/v2/"+id+"/run", `{"input": {"op": "echo"}, "webhook": "`+receiver.URL+`/x", "s3Config": {"accessSecret": "planted"}}`)
 	body := <-bodies
 	must.Hold(t, strings.Contains(body, `"output":{"op": "echo"}`) && strings.Contains(body, `"input":{"op": "echo"},"webhook":"`+receiver.URL+`/x"}`) && !strings.Contains(body, "planted"), "the receiver got", body)
@@ -42,7 +42,7 @@ func TestWebhook(t *testing.T) {
 // The handlers that wrap the job API forward a worker's chunks, and abort the response if the worker fails.
 func TestOpenAI(t *testing.T) {
 	d := deploy(t, "")
-	id := d.createConformance()
+	id := d.createConformanceEndpoint()
 	for _, c := range []struct {
 		input  string
 		status int
@@ -85,7 +85,7 @@ func TestBeacon(t *testing.T) {
 	redirect := httptest.NewServer(http.RedirectHandler(receiver.URL, http.StatusTemporaryRedirect))
 	defer redirect.Close()
 	d := deploy(t, "")
-	id := d.createConformance()
+	id := d.createConformanceEndpoint()
 	runBeacon := func(url, members, want string) {
 		t.Helper()
 		status, _, text := d.do("POST", "/v2/"+id+"/runsync", `{"input": {"op": "beacon", "url": "`+url+`"`+members+`}}`)
@@ -111,7 +111,7 @@ func TestBeaconKeepsTime(t *testing.T) {
 	}))
 	defer receiver.Close()
 	d := deployWith(t, jobrunner.Config{AdminClock: true})
-	id := d.createConformance()
+	id := d.createConformanceEndpoint()
 	d.do("POST", "/clock", `{"stop": true}`)
 	d.do("POST", "/v2/"+id+"/run", `{"input": {"op": "beacon", "url": "`+receiver.URL+`", "ms": 10000, "every": 1000}}`)
 	<-calls

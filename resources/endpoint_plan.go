@@ -266,7 +266,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		case planned != nil:
 			desired = planned
 		case desired != nil && p.State.Private.Linked: // the link doesn't include the CUDA versions: keep the state's
-			desired.OpenCUDA = true
+			desired.CUDANotFinal = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
 		// Digests of another API key can't be compared. The next refresh replaces them.

@@ -149,7 +149,7 @@ func (m *endpoint) setFromTemplate(c *api.Client, got api.Endpoint, settings tem
 		settings = settingsOfContainer(c, *got.Container)
 		settings.CUDA = cudaVersionsOf(got)
 	case linked:
-		settings.CUDA, settings.OpenCUDA = cudaVersionsOf(got), false
+		settings.CUDA, settings.CUDANotFinal = cudaVersionsOf(got), false
 	case m.FromTemplate.IsUnknown():
 		m.FromTemplate = types.ObjectNull(fromTemplateTypes)
 		return
@@ -167,10 +167,10 @@ func (m *endpoint) setFromTemplate(c *api.Client, got api.Endpoint, settings tem
 // open have the values of prior.
 func (m *endpoint) settingsFromTemplate(c *api.Client, s templateSettings, prior types.Object) types.Object {
 	before := prior.Attributes()
-	if ports, _ := before["ports"].(types.Set); s.OpenPorts && areDefaultPorts(value.Strings(ports)) {
+	if ports, _ := before["ports"].(types.Set); s.PortsNotFinal && areDefaultPorts(value.Strings(ports)) {
 		s.Ports = value.Strings(ports)
 	}
-	if versions, _ := before["allowed_cuda_versions"].(types.Set); s.OpenCUDA {
+	if versions, _ := before["allowed_cuda_versions"].(types.Set); s.CUDANotFinal {
 		s.CUDA = value.Strings(versions)
 	}
 	args, _ := before["args"].(types.String)

@@ -31,11 +31,11 @@ type templateSettings struct {
 	CUDA       []string // sorted
 	Serverless bool
 
-	// OpenPorts means that Ports isn't final: the template has no ports, and API v1 may add its defaults.
-	OpenPorts bool
-	// OpenCUDA means that CUDA isn't final: API v1 doesn't return a template's CUDA versions, so from_template
+	// PortsNotFinal means that Ports isn't final: the template has no ports, and API v1 may add its defaults.
+	PortsNotFinal bool
+	// CUDANotFinal means that CUDA isn't final: API v1 doesn't return a template's CUDA versions, so from_template
 	// keeps its earlier ones.
-	OpenCUDA bool
+	CUDANotFinal bool
 	// Unknown are the attributes that are unknown until apply.
 	Unknown []string
 
@@ -61,7 +61,7 @@ func fromTemplateMembers(more ...string) map[string]schema.Attribute {
 
 func settingsOf(c *api.Client, t api.Template) templateSettings {
 	s := settingsOfContainer(c, t.Container())
-	s.Serverless, s.CUDA, s.OpenCUDA = t.Serverless, sorted(deref(t.AllowedCUDAVersions)), t.AllowedCUDAVersions == nil
+	s.Serverless, s.CUDA, s.CUDANotFinal = t.Serverless, sorted(deref(t.AllowedCUDAVersions)), t.AllowedCUDAVersions == nil
 	return s
 }
 
@@ -146,8 +146,8 @@ func plannedTemplate[M any](p *planrule.Plan[M], id string) *templateSettings {
 
 func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSettings {
 	s := settingsOf(p.API, p.Plan.expand())
-	s.OpenPorts = len(p.State.Ports.Elements())+len(p.Plan.Ports.Elements()) == 0
-	s.OpenCUDA = p.Version == api.V1
+	s.PortsNotFinal = len(p.State.Ports.Elements())+len(p.Plan.Ports.Elements()) == 0
+	s.CUDANotFinal = p.Version == api.V1
 	for _, a := range templateAttributes {
 		if !p.Known(ctx, a) {
 			s.Unknown = append(s.Unknown, a)

@@ -281,7 +281,7 @@ const patiencePerByte = 200 * time.Nanosecond
 func (c *C) answer(x *wire.Exchange) *Answer {
 	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, exchange: x}
 	a.json, a.parseErr = x.JSON()
-	x.Forget()        // the exchange outlives the case and its answers
+	x.ForgetJSON()    // the exchange outlives the case and its answers
 	if x.Err != nil { // otherwise the case goes on to record what the request created
 		c.stopIfInterrupted()
 	}

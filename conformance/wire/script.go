@@ -158,7 +158,7 @@ func capturableID(x *Exchange) (id string, ok bool) {
 		return "", false
 	}
 	body, err := x.JSON()
-	x.Forget()
+	x.ForgetJSON()
 	object, _ := body.(map[string]any)
 	id, _ = object["id"].(string)
 	found := firstID.FindSubmatch(x.Body)
@@ -247,7 +247,7 @@ func (s *scriptWriter) quote(text string) string {
 	if len(parts) == 1 {
 		return singleQuote(text)
 	}
-	var separate, plain strings.Builder // each part quoted by itself; the text within one pair of quotes
+	var quotedParts, oneString strings.Builder // each part in its own quotes; all of it, to stand in one pair of quotes
 	simple := true
 	for i, part := range parts {
 		switch {
@@ -256,18 +256,18 @@ func (s *scriptWriter) quote(text string) string {
 				s.names[part] = true
 				s.settings = append(s.settings, part+"=any-secret-of-your-own")
 			}
-			separate.WriteString(`"$` + part + `"`)
-			plain.WriteString("${" + part + "}")
+			quotedParts.WriteString(`"$` + part + `"`)
+			oneString.WriteString("${" + part + "}")
 		case part != "":
 			simple = simple && !strings.ContainsAny(part, "$`\\\"!")
-			separate.WriteString(singleQuote(part))
-			plain.WriteString(part)
+			quotedParts.WriteString(singleQuote(part))
+			oneString.WriteString(part)
 		}
 	}
 	if simple {
-		return `"` + braces.ReplaceAllString(plain.String(), "$$$1$2") + `"`
+		return `"` + braces.ReplaceAllString(oneString.String(), "$$$1$2") + `"`
 	}
-	return separate.String()
+	return quotedParts.String()
 }
 
 // braces matches the braces of variables that are unambiguous without them.

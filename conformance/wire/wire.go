@@ -93,8 +93,8 @@ func Decode(text []byte) (v any, err error) {
 	return v, nil
 }
 
-// Forget drops the value that JSON cached, since exchanges are kept until the end of a run.
-func (x *Exchange) Forget() {
+// ForgetJSON drops the value that JSON cached, since exchanges are kept until the end of a run.
+func (x *Exchange) ForgetJSON() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.parsed, x.json, x.jsonErr = false, nil, nil

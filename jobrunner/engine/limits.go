@@ -34,9 +34,9 @@ const MaxDrain = 8 << 20
 // maxTake bounds the total size of the inputs that a worker takes at once, in bytes. A larger input is taken alone.
 const maxTake = 16 << 20
 
-// unknownInput is the assumed size of the input of a job that was read from the store, in bytes. Reading all sizes
+// assumedInputSize is the assumed size in bytes of the input of a job that was read from the store. Reading all sizes
 // would take a third of the time of a start.
-const unknownInput = 1 << 20
+const assumedInputSize = 1 << 20
 
 // SmallOutput is the size in bytes up to which an output is read without reserving memory first.
 const SmallOutput = 64 << 10

@@ -63,8 +63,8 @@ func (r Report) size() int {
 // Ends reports whether the worker's run of the job ends with the report.
 func (r Report) Ends() bool { return r.kind != progressed }
 
-// Result reports whether the report has the handler's result, Done or Fail.
-func (r Report) Result() bool { return r.kind == completed || r.kind == failed }
+// HasResult reports whether the report has the handler's result, Done or Fail.
+func (r Report) HasResult() bool { return r.kind == completed || r.kind == failed }
 
 // Outcome returns COMPLETED, FAILED or LOST for logs, or "" for other reports.
 func (r Report) Outcome() string {
@@ -130,7 +130,7 @@ type appliedReport struct {
 func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *appliedReport {
 	p := &appliedReport{engine: e, entry: &entry{Ref: ref, At: e.now(), Kind: r.kind, Output: r.output, Message: r.message, Chunks: r.chunks}}
 	if full := e.memory.check(r.size(), false); full != nil && r.size() > 0 && r.kind != lost {
-		if !r.Result() {
+		if !r.HasResult() {
 			p.err = full
 			return p
 		}

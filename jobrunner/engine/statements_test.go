@@ -419,7 +419,7 @@ func TestTakeOfRetriedJobs(t *testing.T) {
 		must.Do(e.Retry(t.Context(), "ep", id))(t)
 	}
 	jobs := must.Do(e.TakeQueued(t.Context(), Take{Endpoint: "ep", Max: 20}))(t)
-	must.Equal(t, len(jobs), maxTake/unknownInput, "the number of jobs")
+	must.Equal(t, len(jobs), maxTake/assumedInputSize, "the number of jobs")
 }
 
 // If a process is killed while it drops an endpoint, the next start finds the rest through the row of counts, which is deleted last.

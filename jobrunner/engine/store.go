@@ -275,7 +275,7 @@ func (s *store) input(ctx context.Context, k int64) (input, rest []byte, err err
 // list reads jobs by a query that begins with selectJob.
 func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*job, err error) {
 	err = s.db.Each(ctx, func(row sqldb.Row) error {
-		j := &job{inputSize: unknownInput}
+		j := &job{inputSize: assumedInputSize}
 		jobs = append(jobs, j)
 		return row.Scan(&j.key, &j.endpoint, &j.id, &j.lowPriority, &j.webhook, &j.owner, &j.timeout, &j.retention, &j.batch,
 			&j.state, &j.turn, &j.queuedAt, &j.worker, &j.attempt, &j.retries, &j.startedAt, &j.deadline, &j.streamed,

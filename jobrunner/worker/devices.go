@@ -36,7 +36,7 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 		select {
 		case <-w.retry:
 		case <-changed:
-		case <-w.taking.Done():
+		case <-w.takingCtx.Done():
 		}
 	}
 	return false

@@ -24,13 +24,13 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 	for w.takesJobs() || len(jobs) > 0 {
 		var err error
 		if len(jobs) == 0 {
-			jobs, err = w.pool.queue.Take(w.taking, w.pool.takeParameters(w, 1))
+			jobs, err = w.pool.queue.Take(w.takingCtx, w.pool.takeParameters(w, 1))
 		}
 		if err != nil && w.takesJobs() {
 			if !sqldb.Temporary(err) {
 				w.pool.logger.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
 			}
-			if w.pool.clock.Sleep(w.taking, retryDelay) != nil {
+			if w.pool.clock.Sleep(w.takingCtx, retryDelay) != nil {
 				return
 			}
 		}
@@ -86,7 +86,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 			w.pool.logger.Error("a result could not be stored; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
 		case got == engine.Stale:
 			outcome = outcomeStopped
-		case report.Result():
+		case report.HasResult():
 			w.pool.backoff.recordJobDone(w.settings.Version)
 		}
 		finish(outcome)

@@ -34,7 +34,7 @@ func (w *worker) meterEnd() {
 
 // serve starts the worker's process and waits until it has ended. It returns why the worker couldn't work, or "".
 func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec) (run.Process, error), spec *run.Spec) (failure string) {
-	process, err := start(w.taking, *spec)
+	process, err := start(w.takingCtx, *spec)
 	if err != nil {
 		if !w.takesJobs() { // its start was cancelled
 			return ""
@@ -112,7 +112,7 @@ func (w *worker) wait(ctx context.Context, process run.Process) (exited bool) {
 		return true
 	case <-w.killed.Done():
 		return false
-	case <-w.taking.Done():
+	case <-w.takingCtx.Done():
 	}
 	w.takers.Wait()
 	var timeout <-chan time.Time

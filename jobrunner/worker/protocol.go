@@ -54,7 +54,7 @@ func (w *worker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
 	}
 	defer w.endTake()
 	requestedAt := w.pool.clock.Now()
-	takeCtx, stop := context.WithCancel(w.taking)
+	takeCtx, stop := context.WithCancel(w.takingCtx)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
 	jobs, err := w.pool.queue.Take(takeCtx, w.pool.takeParameters(w, limit))
@@ -172,7 +172,7 @@ func (w *worker) BeginPost(job string) (done func()) {
 func (w *worker) WaitForStops(ctx context.Context) []string {
 	var drained <-chan struct{}
 	if w.takesJobs() {
-		drained = w.taking.Done()
+		drained = w.takingCtx.Done()
 	}
 	for {
 		ids, changed := w.jobsToStop()
@@ -235,7 +235,7 @@ func (w *worker) Report(ctx context.Context, job string, r engine.Report, replac
 		}
 		return err
 	}
-	if r.Result() && got == engine.Accepted {
+	if r.HasResult() && got == engine.Accepted {
 		w.pool.backoff.recordJobDone(w.settings.Version)
 	}
 	if outcome := r.Outcome(); outcome != "" {

@@ -83,7 +83,7 @@ func TestDesiredCount(t *testing.T) {
 
 // Devices may be freed between a worker's refusal and its state THROTTLED.
 func TestFreedDevicesWakeNewWorkers(t *testing.T) {
-	core, w := new(poolCore), &worker{retry: make(chan struct{}, 1), taking: t.Context(), state: Initializing}
+	core, w := new(poolCore), &worker{retry: make(chan struct{}, 1), takingCtx: t.Context(), state: Initializing}
 	core.currentSettings.Store(new(Endpoint))
 	w.pool = core
 	(&Pools{pools: map[string]*pool{"": {workers: map[*worker]bool{w: true}}}}).retryAll()

@@ -23,8 +23,8 @@ type worker struct {
 	pool     *poolCore
 	log      *run.Log
 
-	taking    context.Context    // ends when the worker must take no more jobs; it then exits once it holds none
-	endTaking context.CancelFunc // cancels taking
+	takingCtx context.Context    // ends when the worker must take no more jobs; it then exits once it holds none
+	endTaking context.CancelFunc // cancels takingCtx
 	life      context.Context    // of its process
 	end       context.CancelFunc // ends life when the process has exited
 	killed    context.Context    // ends when the process must exit at once
@@ -81,7 +81,7 @@ func newWorker(ctx context.Context, p *poolCore) *worker {
 	w.killed, w.kill = context.WithCancel(context.WithoutCancel(ctx))
 	w.log = run.NewLog(run.LogConfig{Clock: p.clock, ID: w.id, Tee: p.config.LogTo})
 	w.log.Hide(w.key)
-	w.taking, w.endTaking = context.WithCancel(ctx)
+	w.takingCtx, w.endTaking = context.WithCancel(ctx)
 	w.life, w.end = context.WithCancel(context.WithoutCancel(ctx))
 	return w
 }
@@ -113,11 +113,11 @@ func (w *worker) run(ctx context.Context) (failure string) {
 		return ""
 	}
 	spec, err := w.spec(ctx, program)
-	for sqldb.Temporary(err) && w.pool.clock.Sleep(w.taking, retryDelay) == nil {
+	for sqldb.Temporary(err) && w.pool.clock.Sleep(w.takingCtx, retryDelay) == nil {
 		spec, err = w.spec(ctx, program)
 	}
 	switch {
-	case w.taking.Err() != nil:
+	case w.takingCtx.Err() != nil:
 		return ""
 	case err != nil:
 		return err.Error()
@@ -134,7 +134,7 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	return w.serve(ctx, program.Start, spec)
 }
 
-func (w *worker) takesJobs() bool { return w.taking.Err() == nil }
+func (w *worker) takesJobs() bool { return w.takingCtx.Err() == nil }
 
 // drain stops the worker from taking jobs. The worker exits once it holds none.
 func (w *worker) drain() {
