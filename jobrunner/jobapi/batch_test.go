@@ -74,24 +74,6 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-func TestBatchCancel(t *testing.T) {
-	bubble(t, func(t *testing.T, d *deployment) {
-		path, _ := d.createBatch(`[{"input": {}}, {"input": {}}]`)
-		d.do("POST", path+"/finalize", "")
-		job := d.take("ep-batch")
-		for range 2 {
-			a := d.do("POST", path+"/cancel", "")
-			must.Hold(t, a.status == 200 && a.body["status"] == "FINALIZED" && a.body["requestInProgress"] == 1.0, "cancel answered", a.status, a.raw)
-		}
-		d.report(job, engine.Done(nil))
-		a := d.do("GET", path, "")
-		must.Hold(t, a.body["status"] == "CANCELLED" && a.body["requestCompleted"] == 1.0 && a.body["requestTotal"] == 2.0, "after its running request has ended the batch is", a.raw)
-		a = d.do("GET", path+"/requests", "")
-		must.Hold(t, strings.Contains(a.raw, `"status":"CANCELLED"`), "the requests are", a.raw)
-		d.expectAnswer("400 …", "POST", path+"/finalize", "")
-	})
-}
-
 func TestBatchList(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		d.expectAnswer(`200 {"batches":[],"total":0,"offset":0,"limit":50,"hasMore":false}`, "GET", "/v2/ep/batch", "")

@@ -33,7 +33,6 @@ type deployment struct {
 	deletedLookups int          // lookups that still find the endpoint "deleted"
 	queuedCalls    atomic.Int32 // calls of OnQueued
 	workersMax     int          // of every endpoint
-	runningWorkers int          // at every endpoint
 }
 
 const key = "the-key"
@@ -59,7 +58,7 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 				}
 				return jobapi.Endpoint{WorkersMax: d.workersMax}, nil
 			},
-			Workers:  func(string) worker.Counts { return worker.Counts{Idle: 1, Running: d.runningWorkers} },
+			Workers:  func(string) worker.Counts { return worker.Counts{Idle: 1} },
 			OnQueued: func(string) { d.queuedCalls.Add(1) },
 			Failure:  func(string) string { return "" },
 			Webhook:  func(*url.URL) error { return nil },

@@ -10,85 +10,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
+// A retry notifies the pools. A rejected retry changes nothing, and its error names the job's status.
 func TestRetry(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		expectRefusal := func(id, status string) {
-			t.Helper()
-			before := d.status(id)
-			must.Require(t, before.body["status"] == status, "the job is", before.raw)
-			a := d.do("POST", "/v2/ep/retry/"+id, "")
-			must.Hold(t, a.status == 400 && strings.Contains(a.raw, status), "retry of a job that is", status, "answered", a.status, a.raw)
-			must.Equal(t, d.status(id).raw, before.raw, "the job after a rejected retry")
-		}
-		id := d.submit(`{"input": {"n": 1}}`)
-		expectRefusal(id, "IN_QUEUE")
-		job := d.take("ep")
-		expectRefusal(id, "IN_PROGRESS")
-		d.report(job, engine.Fail("no luck", []byte(`"old"`)))
-		sleep(1800 - 0.001) // just before the end of the retention
-		before := d.queuedCalls.Load()
+		id := d.submit(`{"input": {}}`)
+		queued := d.status(id)
 		a := d.do("POST", "/v2/ep/retry/"+id, "")
-		want := fmt.Sprintf(`{"id":%q,"status":"IN_QUEUE"}`, id)
-		must.Require(t, a.status == 200 && a.raw == want && d.queuedCalls.Load() == before+1, "retry answered", a.status, a.raw, "the pools were notified", d.queuedCalls.Load()-before, "times")
-		must.Equal(t, d.status(id).raw, a.raw, "the status after the retry")
-		sleep(2)
-		job = d.take("ep")
-		must.Equal(t, string(job.Input), `{"n": 1}`, "the input of the retried job")
-		d.report(job, engine.Done([]byte(`"new"`)))
+		must.Hold(t, a.status == 400 && strings.Contains(a.raw, "IN_QUEUE") && d.status(id).raw == queued.raw, "retry of a queued job answered", a.status, a.raw)
+		d.report(d.take("ep"), engine.Fail(`no "such" model`, []byte(`{"partial": true}`)))
 		got := d.status(id)
-		must.Hold(t, got.body["status"] == "COMPLETED" && got.body["delayTime"] == 2000.0 && got.body["output"] == "new" && got.body["error"] == nil, "the retried job is", got.raw)
-		expectRefusal(id, "COMPLETED")
-
-		id = d.submit(`{"input": {}}`)
-		d.do("POST", "/v2/ep/cancel/"+id, "")
-		expectRefusal(id, "CANCELLED")
-
-		id = d.submit(`{"input": {}, "policy": {"executionTimeout": 5000, "ttl": 60000}}`)
-		d.take("ep")
-		sleep(5)
-		d.expectAnswer("200 …", "POST", "/v2/ep/retry/"+id, "") // it timed out
-		sleep(55)
-		d.expectAnswer("404 …", "POST", "/v2/ep/retry/"+id, "") // after the ttl
-		id = d.submit(`{"input": {}}`)
-		d.report(d.take("ep"), engine.Fail("x", nil))
-		d.expectAnswer("404 …", "POST", "/v2/ep2/retry/"+id, "") // another endpoint
-		sleep(1800)
-		for _, id := range []string{id, "unknown"} {
-			d.expectAnswer("404 …", "POST", "/v2/ep/retry/"+id, "")
-		}
-	})
-}
-
-func TestPurgeQueue(t *testing.T) {
-	bubble(t, func(t *testing.T, d *deployment) {
-		purge := func(want string) {
-			t.Helper()
-			a := d.do("POST", "/v2/ep/purge-queue", "")
-			must.Hold(t, a.status == 200 && a.raw == want, "purge answered", a.status, a.raw, "want", want)
-			sleep(10) // for the rate limit
-		}
-		purge(`{"removed":0,"status":"completed"}`)
-		completedID := d.submit(`{"input": {}}`)
-		d.report(d.take("ep"), engine.Done([]byte(`1`)))
-		runningID := d.submit(`{"input": {}}`)
-		job := d.take("ep")
-		var waitingIDs []string
-		for range 3 {
-			waitingIDs = append(waitingIDs, d.submit(`{"input": {}}`))
-		}
-		a := d.do("GET", "/v2/ep/purge-queue", "")
-		must.Hold(t, a.status == 405, "GET answered", a.status, a.raw)
-		purge(`{"removed":3,"status":"completed"}`)
-		for _, id := range waitingIDs {
-			d.expectAnswer("404 …", "GET", "/v2/ep/status/"+id, "") // purged
-		}
-		d.report(job, engine.Done([]byte(`2`)))
-		for id, output := range map[string]float64{completedID: 1, runningID: 2} {
-			got := d.status(id)
-			must.Hold(t, got.body["output"] == output, "a job that did not wait is", got.raw)
-		}
-		got := d.engine.Counts("ep")
-		must.Hold(t, got.InQueue == 0 && got.Completed == 2, "counts are", got)
+		must.Hold(t, got.body["status"] == "FAILED" && got.body["error"] == `no "such" model` && strings.Contains(got.raw, `"output":{"partial": true}`), "the failed job is", got.raw)
+		before := d.queuedCalls.Load()
+		d.expectAnswer(fmt.Sprintf(`200 {"id":%q,"status":"IN_QUEUE"}`, id), "POST", "/v2/ep/retry/"+id, "")
+		must.Equal(t, d.queuedCalls.Load(), before+1, "notifications of the pools")
 	})
 }
 

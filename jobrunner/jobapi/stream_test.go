@@ -187,7 +187,7 @@ func TestLiveRoutes(t *testing.T) {
 			allow        string
 		}{
 			{"GET", "status/" + id, 200, ""}, {"POST", "status/" + id, 200, ""}, {"DELETE", "status/" + id, 405, "GET, POST"},
-			{"POST", "status/" + id + "?ttl=9999", 400, ""}, {"GET", "health", 200, ""}, {"POST", "health", 405, "GET"},
+			{"POST", "status/" + id + "?ttl=9999", 400, ""}, {"GET", "status/" + id + "?ttl=%zz", 400, ""}, {"GET", "status/" + id + "?ttl=10000;", 400, ""}, {"GET", "health", 200, ""}, {"POST", "health", 405, "GET"},
 			{"GET", "requests", 200, ""}, {"GET", "purge-queue", 405, "POST"}, {"GET", "cancel/" + id, 405, "POST"}, {"POST", "retry/" + id, 400, ""},
 			{"GET", "nonsense", 404, ""}, {"GET", "stream", 404, ""}, {"GET", "stream/", 404, ""}, {"GET", "stream/a/b", 404, ""},
 			{"POST", "cancel/" + id, 200, ""}, {"POST", "purge-queue", 200, ""}, {"POST", "openai/", 404, ""}, {"POST", "openai", 404, ""},
