@@ -148,16 +148,6 @@ stock:
 	d.expectRefusal(400, "none of the pools", "PATCH", "/v2/serverless/"+id, `{"gpu":{"pools":["ADA_32_PRO"],"excludedTypes":["NVIDIA L4"]}}`)
 }
 
-func TestNoBuilds(t *testing.T) {
-	d := deploy(t)
-	builds := "/v2/serverless/" + d.create("/v2/serverless", `{"name":"e","image":"i"}`) + "/builds"
-	must.Equal(t, d.mustSend(200, "GET", builds, "").text, `{"builds":[],"pagination":{"nextCursor":null,"hasNextPage":false}}`+"\n", "the list of builds")
-	d.expectRefusal(404, "has no build", "GET", builds+"/x", "")
-	for _, limit := range []string{"0", "101", "x"} {
-		d.expectRefusal(422, "want an integer from 1 to 100", "GET", builds+"?limit="+limit, "")
-	}
-}
-
 func TestBuildsOfCatalogFile(t *testing.T) {
 	var file strings.Builder
 	file.WriteString("builds:\n  - {endpoint: e, id: failed, status: TEST_FAILED, branch: main, commit_hash: abc, commit_message: \"fix: it\", commit_date: 2026-11-01T10:00:00Z, " +
@@ -167,7 +157,12 @@ func TestBuildsOfCatalogFile(t *testing.T) {
 	}
 	file.WriteString("  - {endpoint: other, id: theirs, status: PENDING}\n")
 	d, _, _, _ := deployWithCatalog(t, file.String())
+	withoutBuilds := "/v2/serverless/" + d.create("/v2/serverless", `{"name":"without","image":"i"}`) + "/builds"
+	must.Equal(t, d.mustSend(200, "GET", withoutBuilds, "").text, `{"builds":[],"pagination":{"nextCursor":null,"hasNextPage":false}}`+"\n", "an empty list of builds")
 	builds := "/v2/serverless/" + d.create("/v2/serverless", `{"name":"e","image":"i"}`) + "/builds"
+	for _, limit := range []string{"0", "101", "x"} {
+		d.expectRefusal(422, "want an integer from 1 to 100", "GET", builds+"?limit="+limit, "")
+	}
 	d.expectMembers(d.mustSend(200, "GET", builds+"/failed", ""), map[string]string{
 		"status": `"TEST_FAILED"`, "branch": `"main"`, "commitHash": `"abc"`, "commitMessage": `"fix: it"`, "commitDate": `"2026-11-01T10:00:00Z"`,
 		"imageName": `"r/i:1"`, "startedAt": `"2026-11-01T11:00:00+01:00"`, "completedAt": `"2026-11-01T12:00:00Z"`, "error": `"exit 1"`,

@@ -152,6 +152,7 @@ func TestBodies(t *testing.T) {
 		must.Contain(t, invalid.text,
 			"$.name: got number, want string", "additional properties 'bogus' not allowed", "additional properties 'also' not allowed", "missing property 'image")
 	}
+	d.expectRefusal(422, `"errors":["$: got no properties`, "PATCH", "/v2/network-volumes/"+d.createVolume("X"), `{}`)
 	got := d.mustSend(422, "POST", "/v2/network-volumes", `{"size":"x","x":1}`)
 	want := []any{
 		"$: missing property 'name'", "$.size: got string, want integer", "$: missing property 'dataCenter'", "$: additional properties 'x' not allowed",
@@ -174,24 +175,6 @@ func TestIntegerLiterals(t *testing.T) {
 	}
 }
 
-func TestRateLimits(t *testing.T) {
-	d := deploy(t, func(c *mgmt.Config) { c.Limits = true })
-	for n := range 60 {
-		got := d.send("GET", "/v2/templates", "")
-		must.Require(t, got.status == 200, "request", n, got.status)
-	}
-	got := d.send("GET", "/v2/templates", "")
-	must.Hold(t, got.status == 429 && got.header.Get("Retry-After") != "" && strings.Contains(got.text, "minute window") &&
-		strings.HasPrefix(got.header.Get("RateLimit"), `"minute";r=0;t=`), got.status, got.text, got.header)
-	d.mustSend(200, "GET", "/v1/templates", "")
-
-	unlimited := deploy(t)
-	for range 62 { // without limits no request counts
-		state := unlimited.mustSend(200, "GET", "/v2/templates", "").header.Get("RateLimit")
-		must.Require(t, state == `"minute";r=60;t=60, "hour";r=3000;t=3600, "day";r=50000;t=86400`, "without limits:", state)
-	}
-}
-
 // A forbidden request of a known key counts, and its answer shows the key's quotas.
 func TestForbiddenRequestsAreCounted(t *testing.T) {
 	file := apikey.FileIn(t.TempDir())
@@ -208,8 +191,10 @@ func TestForbiddenRequestsAreCounted(t *testing.T) {
 		want := fmt.Sprintf(`"minute";r=%d;t=`, remaining)
 		must.Require(t, got.status == 403 && strings.HasPrefix(got.header.Get("RateLimit"), want) && got.header.Get("RateLimit-Policy") != "", got.status, got.header, "want 403 with", want)
 	}
-	must.Equal(t, sendRestricted("/v2/templates").status, 429, "the status of a request above the quota")
-	got := sendRestricted("/v1/templates")
+	got := sendRestricted("/v2/templates")
+	must.Hold(t, got.status == 429 && got.header.Get("Retry-After") != "" && strings.Contains(got.text, "minute window") && strings.HasPrefix(got.header.Get("RateLimit"), `"minute";r=0;t=`),
+		"a request above the quota", got.status, got.text, got.header)
+	got = sendRestricted("/v1/templates")
 	must.Hold(t, got.status == 403 && got.header.Get("RateLimit") == "", "version 1", got.status, got.header)
 	d.mustSend(200, "GET", "/v2/templates", "") // another owner has quotas of their own
 }

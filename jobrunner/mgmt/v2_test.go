@@ -9,55 +9,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-func TestTemplateV2(t *testing.T) {
-	d := deploy(t)
-	answer := d.mustSend(201, "POST", "/v2/templates", `{"name":"t","image":"i"}`)
-	d.expectMembers(answer, map[string]string{
-		"name": `"t"`, "image": `"i"`, "args": `""`, "disk": `50`, "env": `{}`, "ports": `[]`, "registry": `null`, "mounts": `{}`,
-		"public": `false`, "serverless": `false`, "category": `"NVIDIA"`, "startSsh": `true`, "startJupyter": `true`, "allowedCudaVersions": `[]`,
-	})
-	must.Hold(t, answer.has("registry"), "without a registry auth the member must be null, not absent")
-	auth := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
-	full := d.mustSend(201, "POST", "/v2/templates", `{"name":"full","image":"i","args":"a 'b c'","disk":1,"env":{"A":"1"},"ports":["80/http"],"registry":"`+auth+`",
-		"mounts":{"persistent":{"size":10,"path":"/x"}},"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":false,"allowedCudaVersions":["12.8"]}`)
-	d.expectMembers(full, map[string]string{
-		"args": `"a 'b c'"`, "disk": `1`, "env": `{"A":"1"}`, "ports": `["80/http"]`, "registry": `"` + auth + `"`, "mounts": `{"persistent":{"size":10,"path":"/x"}}`,
-		"public": `true`, "serverless": `true`, "category": `"AMD"`, "startSsh": `false`, "startJupyter": `false`, "allowedCudaVersions": `["12.8"]`,
-	})
-	path := "/v2/templates/" + full.get("id").(string)
-	for _, step := range []struct {
-		body string
-		want map[string]string
-	}{
-		{`{}`, map[string]string{"disk": `1`}},
-		{`{"registry":null}`, map[string]string{"registry": `null`, "args": `"a 'b c'"`}},
-		{`{"env":{"B":"2"}}`, map[string]string{"env": `{"B":"2"}`}},
-		{`{"env":{},"ports":[],"args":"","allowedCudaVersions":[]}`, map[string]string{"env": `{}`, "ports": `[]`, "args": `""`, "allowedCudaVersions": `[]`}},
-		{`{"mounts":{}}`, map[string]string{"mounts": `{"persistent":{"size":10,"path":"/x"}}`}},
-		{`{"mounts":{"persistent":{"size":11,"path":"/y"}}}`, map[string]string{"mounts": `{"persistent":{"size":11,"path":"/y"}}`}},
-		{`{"serverless":false,"category":"CPU","name":"renamed"}`, map[string]string{"serverless": `false`, "category": `"CPU"`, "name": `"renamed"`}},
-	} {
-		d.expectMembers(d.mustSend(200, "PATCH", path, step.body), step.want)
-	}
-	d.expectRefusal(400, "is taken", "PATCH", path, `{"name":"t"}`)
-	d.expectRefusal(400, "is taken", "POST", "/v2/templates", `{"name":"t","image":"i"}`)
-}
-
-func TestNetworkVolumeV2(t *testing.T) {
-	d := deploy(t)
-	answer := d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
-	path := "/v2/network-volumes/" + answer.get("id").(string)
-	d.expectMembers(answer, map[string]string{"name": `"v"`, "size": `10`, "dataCenter": `"EU-RO-1"`, "type": `"STANDARD"`})
-	d.expectMembers(d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":4096,"dataCenter":"mine","type":"HIGH_PERFORMANCE"}`),
-		map[string]string{"type": `"HIGH_PERFORMANCE"`, "size": `4096`})
-	d.mustSend(200, "PATCH", path, `{"size":20}`)
-	for _, body := range []string{`{"size":20}`, `{"size":19}`, `{"size":10,"name":"x"}`} {
-		d.expectRefusal(400, "can only grow", "PATCH", path, body)
-	}
-	d.expectRefusal(422, `"errors":["$`, "PATCH", path, `{}`)
-	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"w"}`), map[string]string{"name": `"w"`, "size": `20`})
-}
-
 func TestGlobalVolumes(t *testing.T) {
 	const path = "/v2/global-volumes"
 	d := deploy(t)
@@ -79,10 +30,7 @@ func TestGlobalVolumes(t *testing.T) {
 	d.expectRefusal(422, "got no properties", "PATCH", volume, `{}`)
 	d.mustSend(201, "POST", path, `{"name":"`+strings.Repeat("é", 191)+`"}`)
 	d.mustSend(204, "DELETE", volume, "")
-	for _, method := range []string{"GET", "DELETE"} {
-		d.expectRefusal(404, "not found", method, volume, "")
-	}
-	d.expectRefusal(404, "not found", "PATCH", volume, `{"name":"x"}`)
+	d.expectRefusal(404, "not found", "GET", volume, "")
 }
 
 func TestDeletedRegistryAuthV2(t *testing.T) {
@@ -96,48 +44,29 @@ func TestDeletedRegistryAuthV2(t *testing.T) {
 
 func TestEndpointV2(t *testing.T) {
 	d := deploy(t)
-	answer := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","image":"i"}`)
+	answer := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24","not known"],"excludedTypes":[" NVIDIA L4"],"count":2,"minCudaVersion":"12.11"},"workers":{"min":1,"max":2}}`)
 	id := answer.get("id").(string)
 	jobURL := `"` + d.url + "/v2/" + id
 	d.expectMembers(answer, map[string]string{
-		"name": `"e"`, "type": `"QUEUE"`, "image": `"i"`, "args": `""`, "disk": `50`, "env": `{}`, "ports": `[]`, "registry": `null`, "gpu": "", "cpu": "",
-		"workers": `{"min":0,"max":3,"idleTimeout":10}`, "scaling": `{"type":"QUEUE_DELAY","queueDelay":4}`, "dataCenterIds": `[]`, "networkVolumes": `[]`,
-		"timeout": `0`, "flashboot": `"OFF"`, "requestUrls": `{"run":` + jobURL + `/run","runSync":` + jobURL + `/runsync","status":` + jobURL + `/status/{job_id}",
-			"stream":` + jobURL + `/stream/{job_id}","cancel":` + jobURL + `/cancel/{job_id}","retry":` + jobURL + `/retry/{job_id}","purgeQueue":` + jobURL + `/purge-queue","health":` + jobURL + `/health"}`,
+		"gpu":         `{"pools":["ADA_24","not known"],"excludedTypes":["NVIDIA L4"],"count":2,"allowedCudaVersions":[],"minCudaVersion":"12.11"}`,
+		"requestUrls": `{"run":` + jobURL + `/run","runSync":` + jobURL + `/runsync","status":` + jobURL + `/status/{job_id}","stream":` + jobURL + `/stream/{job_id}","cancel":` + jobURL + `/cancel/{job_id}","retry":` + jobURL + `/retry/{job_id}","purgeQueue":` + jobURL + `/purge-queue","health":` + jobURL + `/health"}`,
 	})
 	createdAt, err := time.Parse(time.RFC3339, answer.get("createdAt").(string))
 	must.Hold(t, err == nil && time.Since(createdAt) <= time.Minute, "createdAt is", answer.get("createdAt"))
-	volume := d.create("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"X"}`)
-	full := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","type":"QUEUE","image":"i","args":"-v","disk":1,"env":{"A":"1"},"ports":["80/http"],
-		"gpu":{"pools":["ADA_24","not known"],"excludedTypes":[" NVIDIA L4"],"count":2,"minCudaVersion":"12.11","allowedCudaVersions":[]},
-		"workers":{"min":1,"max":2,"idleTimeout":1},"scaling":{"type":"QUEUE_DELAY","queueDelay":0.5},"dataCenterIds":["mine"],"networkVolumes":["`+volume+`"],
-		"timeout":604800000,"flashboot":"PRIORITY_FLASHBOOT"}`)
-	d.expectMembers(full, map[string]string{
-		"gpu":     `{"pools":["ADA_24","not known"],"excludedTypes":["NVIDIA L4"],"count":2,"allowedCudaVersions":[],"minCudaVersion":"12.11"}`,
-		"workers": `{"min":1,"max":2,"idleTimeout":1}`, "scaling": `{"type":"QUEUE_DELAY","queueDelay":0.5}`, "dataCenterIds": `["mine"]`,
-		"networkVolumes": `["` + volume + `"]`, "timeout": `604800000`, "flashboot": `"PRIORITY_FLASHBOOT"`, "disk": `1`, "args": `"-v"`,
-	})
-	path := "/v2/serverless/" + full.get("id").(string)
 	for _, step := range []struct {
 		body string
 		want map[string]string
 	}{
-		{`{}`, map[string]string{"timeout": `604800000`}},
-		{`{"name":"renamed"}`, map[string]string{"name": `"renamed"`, "disk": `1`}},
+		{`{}`, map[string]string{"name": `"e"`}},
 		{`{"gpu":{"count":1}}`, map[string]string{"gpu.count": `1`, "gpu.excludedTypes": `["NVIDIA L4"]`}},
 		{`{"gpu":{"minCudaVersion":""}}`, map[string]string{"gpu.minCudaVersion": `null`}},
 		{`{"gpu":{"allowedCudaVersions":["12.8"]}}`, map[string]string{"gpu.allowedCudaVersions": `["12.8"]`, "gpu.pools": `["ADA_24","not known"]`}},
 		{`{"gpu":{"allowedCudaVersions":[],"minCudaVersion":"12.1"}}`, map[string]string{"gpu.minCudaVersion": `"12.1"`}},
 		{`{"gpu":{"pools":["AMPERE_48"]}}`, map[string]string{"gpu.pools": `["AMPERE_48"]`, "gpu.excludedTypes": `[]`}},
-		{`{"gpu":{"pools":["AMPERE_48"],"excludedTypes":["NVIDIA A40"]}}`, map[string]string{"gpu.excludedTypes": `["NVIDIA A40"]`}},
-		{`{"workers":{"max":1000}}`, map[string]string{"workers": `{"min":1,"max":1000,"idleTimeout":1}`}},
-		{`{"workers":{"max":5}}`, map[string]string{"workers": `{"min":1,"max":5,"idleTimeout":1}`}},
-		{`{"scaling":{"type":"REQUEST_COUNT","requestCount":2}}`, map[string]string{"scaling": `{"type":"REQUEST_COUNT","requestCount":2}`, "workers": `{"min":1,"max":5}`}},
-		{`{"scaling":{"type":"QUEUE_DELAY","queueDelay":8},"workers":{"idleTimeout":7}}`, map[string]string{"workers": `{"min":1,"max":5,"idleTimeout":7}`}},
-		{`{"env":{"B":"2"}}`, map[string]string{"env": `{"B":"2"}`}},
-		{`{"timeout":0,"flashboot":"OFF","dataCenterIds":[],"networkVolumes":[]}`, map[string]string{"timeout": `0`, "flashboot": `"OFF"`, "dataCenterIds": `[]`, "networkVolumes": `[]`}},
+		{`{"scaling":{"type":"REQUEST_COUNT","requestCount":2}}`, map[string]string{"scaling": `{"type":"REQUEST_COUNT","requestCount":2}`, "workers": `{"min":1,"max":2}`}},
+		{`{"scaling":{"type":"QUEUE_DELAY","queueDelay":8},"workers":{"idleTimeout":7}}`, map[string]string{"workers": `{"min":1,"max":2,"idleTimeout":7}`}},
 	} {
-		d.expectMembers(d.mustSend(200, "PATCH", path, step.body), step.want)
+		d.expectMembers(d.mustSend(200, "PATCH", "/v2/serverless/"+id, step.body), step.want)
 	}
 }
 

@@ -26,6 +26,7 @@ func TestOneTemplateInTwoVersions(t *testing.T) {
 	d.mustSend(200, "PATCH", v1, `{"volumeInGb":0}`)
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"mounts": `{}`})
 	d.mustSend(200, "PATCH", v2, `{"mounts":{"persistent":{"size":30,"path":"/d"}}}`)
+	d.mustSend(200, "PATCH", v2, `{"mounts":{}}`) // changes nothing
 	d.expectMembers(d.mustSend(200, "GET", v1, ""), map[string]string{"volumeInGb": `30`, "volumeMountPath": `"/d"`})
 
 	minimal := d.create("/v2/templates", `{"name":"plain","image":"i"}`)

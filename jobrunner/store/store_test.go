@@ -135,7 +135,7 @@ func TestOneOfManyWins(t *testing.T) {
 	must.Hold(t, created == 1 && rejected == 19 && auths == 1, created, "templates were created and", rejected, "rejected, want 1 and 19;", auths, "auths were created, want 1")
 }
 
-// mgmt.TestNetworkVolumeV1 has the rules of one update.
+// The clauses V-03 to V-10 of the conformance suite have the rules of one update.
 func TestVolumesGrowOnly(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
