@@ -90,7 +90,7 @@ func TestScopesOfKeys(t *testing.T) {
 		{"GET", "/v2/serverless", "", [4]int{200, 403, 200, 200}},
 		{"GET", "/v1/endpoints", "", [4]int{200, 403, 200, 200}},
 		{"POST", "/v2/templates", "{}", [4]int{403, 403, 422, 422}},
-		{"PUT", "/v2/templates", "{}", [4]int{405, 403, 405, 405}},
+		{"PUT", "/v2/account/ssh-keys", "{}", [4]int{403, 403, 422, 422}},
 		{"TRACE", "/v1/docs", "", [4]int{405, 403, 405, 405}},
 		{"DELETE", "/v1/nothing", "", [4]int{404, 403, 404, 404}},
 		{"PATCH", "/v1/templates/none", "{}", [4]int{403, 403, 404, 404}},
