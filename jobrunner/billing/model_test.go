@@ -175,9 +175,8 @@ func (h *history) operations() map[string]func(*rapid.T) {
 			for _, v := range h.running(false) {
 				if v.process == p {
 					v.end = h.lastCheckpoint(t, v)
-					if lost := h.now() - v.end; lost < 0 || lost > billing.CheckpointEvery.Milliseconds() {
-						t.Fatalf("a kill loses %d ms", lost)
-					}
+					lost := h.now() - v.end
+					must.Require(t, lost >= 0 && lost <= billing.CheckpointEvery.Milliseconds(), "a kill loses", lost, "ms")
 				}
 			}
 			h.openMeter(p)
@@ -215,18 +214,13 @@ func (h *history) operations() map[string]func(*rapid.T) {
 }
 
 func (h *history) resume(t *rapid.T, v *interval) {
-	if err := h.meters[v.process].Continue(h.ctx, v.Resource, time.UnixMilli(v.start)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.meters[v.process].Continue(h.ctx, v.Resource, time.UnixMilli(v.start)))
 }
 
 func (h *history) lastCheckpoint(t *rapid.T, v *interval) (until int64) {
-	err := h.db.Read(h.ctx, func(r *sqldb.Reader) error {
+	must.Succeed(t, h.db.Read(h.ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT max(until) FROM billing_spans WHERE kind = ? AND resource = ? AND started = ?", string(v.Kind), v.ID, v.start).Scan(&until)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return until
 }
 
@@ -237,10 +231,7 @@ func (h *history) check(t *rapid.T) {
 	size := billing.BucketSize(rapid.SampledFrom(billing.BucketSizes).Draw(t, "bucket"))
 	now := h.now()
 	end := time.UnixMilli(now).Add(time.Duration(rapid.Int64Range(-100, 100).Draw(t, "end")) * time.Hour)
-	w, err := billing.BucketsBetween(size, end.Add(-time.Duration(rapid.Int64Range(1, 1500).Draw(t, "length"))*time.Hour), end)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Do(billing.BucketsBetween(size, end.Add(-time.Duration(rapid.Int64Range(1, 1500).Draw(t, "length"))*time.Hour), end))(t)
 	reader := rapid.IntRange(0, 1).Draw(t, "reader")
 	costs := h.usage(t, reader, kind, w)
 	for _, owner := range owners(h.intervals, kind) {
@@ -258,9 +249,7 @@ func (h *history) check(t *rapid.T) {
 					want = want.Plus(v.costBetween(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), h.lastCheckpoint(t, v)))
 				}
 			}
-			if got != want {
-				t.Fatalf("%s %s in the %s from %s: %+v, want %+v", kind, owner, size, w.Bounds[i], got, want)
-			}
+			must.Equal(t, got, want, kind, owner, "in the", size, "from", w.Bounds[i])
 		}
 	}
 	otherWindow, err := billing.BucketsBetween(billing.Day, w.Start(), w.End())
@@ -270,22 +259,17 @@ func (h *history) check(t *rapid.T) {
 	if size == billing.Hour {
 		otherWindow = billing.Window{Size: size, Bounds: []time.Time{w.Start(), w.End()}} // one bucket
 	}
-	if a, b := sum(costs), sum(h.usage(t, reader, kind, otherWindow)); a != b {
-		t.Fatalf("by %s %+v, in other buckets %+v", size, a, b)
-	}
+	must.Equal(t, sum(h.usage(t, reader, kind, otherWindow)), sum(costs), "the sum in other buckets, compared with buckets of a", size)
 }
 
 func (h *history) usage(t *rapid.T, reader int, kind billing.Kind, w billing.Window) map[string]map[int]billing.Cost {
 	costs := map[string]map[int]billing.Cost{}
-	err := h.meters[reader].VisitUsage(h.ctx, kind, w, func(u billing.Usage) {
+	must.Succeed(t, h.meters[reader].VisitUsage(h.ctx, kind, w, func(u billing.Usage) {
 		if costs[u.Owner] == nil {
 			costs[u.Owner] = map[int]billing.Cost{}
 		}
 		costs[u.Owner][u.Index] = costs[u.Owner][u.Index].Plus(u.Cost)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return costs
 }
 

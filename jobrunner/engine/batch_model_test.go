@@ -102,23 +102,19 @@ func (m *batchModel) create(r *rapid.T) {
 	}
 	b, err := m.env.CreateBatch(m.ctx, "ep", nil)
 	if active >= engine.MaxActiveBatches {
-		if refused := new(engine.BatchRefused); !errors.As(err, &refused) || !refused.TooManyActive {
-			r.Fatalf("creating a batch beside %d active batches returned %v", active, err)
-		}
+		refused := new(engine.BatchRefused)
+		must.Require(r, errors.As(err, &refused) && refused.TooManyActive, "creating a batch beside", active, "active batches returned", err)
 		return
 	}
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Succeed(r, err)
 	m.batches = append(m.batches, &modelBatch{id: b.ID, deleteAt: m.now.Add(7 * 24 * time.Hour)})
 }
 
 // checkAccepted checks that a call succeeded or, if accepted is false, was rejected.
 func checkAccepted(r *rapid.T, err error, accepted bool) {
 	r.Helper()
-	if refused := new(engine.BatchRefused); err != nil && !errors.As(err, &refused) || accepted != (err == nil) {
-		r.Fatalf("the call returned %v, want success: %v", err, accepted)
-	}
+	refused := new(engine.BatchRefused)
+	must.Require(r, (err == nil || errors.As(err, &refused)) && accepted == (err == nil), "the call returned", err, "want success:", accepted)
 }
 
 func (m *batchModel) add(r *rapid.T) {
@@ -142,9 +138,7 @@ func (m *batchModel) remove(r *rapid.T) {
 	if err != nil {
 		return
 	}
-	if err := remove(); !errors.Is(err, engine.ErrNoRequest) {
-		r.Fatalf("removing a request again returned %v", err)
-	}
+	must.ErrorIs(r, remove(), engine.ErrNoRequest, "removing a request again")
 	b.requests = slices.Delete(b.requests, i, i+1)
 }
 
@@ -187,14 +181,11 @@ func (m *batchModel) take(r *rapid.T) {
 		}
 	}
 	jobs, err := m.env.TakeQueued(m.ctx, engine.Take{Endpoint: "ep-batch", Worker: "w", Max: 2, Timeout: 7 * 24 * time.Hour})
-	if err != nil || len(jobs) != min(2, waiting) && (len(jobs) != 1 || !lostWaits) {
-		r.Fatalf("took %d of %d waiting requests, %v; want at most 2", len(jobs), waiting, err)
-	}
+	must.Require(r, err == nil && (len(jobs) == min(2, waiting) || len(jobs) == 1 && lostWaits), "took", len(jobs), "of", waiting, "waiting requests", err, "want at most 2")
 	for _, job := range jobs {
 		b, req := m.request(job.ID)
-		if req == nil || !b.finalized || req.state != engine.InQueue || len(jobs) > 1 && job.Retries > 0 {
-			r.Fatalf("took %d requests with %s, which isn't a queued request of a finalized batch, or was lost and should be taken alone", len(jobs), job.ID)
-		}
+		must.Require(r, req != nil && b.finalized && req.state == engine.InQueue && (len(jobs) == 1 || job.Retries == 0),
+			"took", len(jobs), "requests with", job.ID, "which isn't a queued request of a finalized batch, or was lost and should be taken alone")
 		req.state = engine.InProgress
 		m.running = append(m.running, job)
 	}
@@ -222,9 +213,8 @@ func (m *batchModel) report(r *rapid.T) {
 			req.state, req.lost = engine.InQueue, true
 		}
 	}
-	if got, err := m.env.Report(m.ctx, job.Ref, report); err != nil || got != want {
-		r.Fatalf("the report returned %v, %v; want %v", got, err, want)
-	}
+	got, err := m.env.Report(m.ctx, job.Ref, report)
+	must.Require(r, err == nil && got == want, "the report returned", got, err, "want", want)
 }
 
 func (m *batchModel) advance(r *rapid.T) {
@@ -273,47 +263,33 @@ func (m *batchModel) drop(r *rapid.T) {
 	if usually(r) {
 		r.SkipNow()
 	}
-	if err := m.env.DropEndpoint(m.ctx, "ep"); err != nil {
-		r.Fatal(err)
-	}
+	must.Succeed(r, m.env.DropEndpoint(m.ctx, "ep"))
 	for _, b := range m.batches {
-		if _, err := m.env.Batch(m.ctx, "ep", b.id); !errors.Is(err, engine.ErrNoBatch) {
-			r.Fatalf("reading a batch of a deleted endpoint returned %v", err)
-		}
+		must.ErrorIs(r, must.Err(m.env.Batch(m.ctx, "ep", b.id)), engine.ErrNoBatch, "reading a batch of a deleted endpoint")
 	}
 	m.batches = nil
 }
 
 func (m *batchModel) compare(r *rapid.T) {
 	all, total, err := m.env.Batches(m.ctx, "ep", 0, 1000)
-	if err != nil || total != len(m.batches) || len(all) != total {
-		r.Fatalf("read %d of %d batches, %v; want %d", len(all), total, err, len(m.batches))
-	}
+	must.Require(r, err == nil && total == len(m.batches) && len(all) == total, "read", len(all), "of", total, "batches", err, "want", len(m.batches))
 	queued, running := 0, 0
 	for i, want := range m.batches {
 		got := all[len(all)-1-i]
-		if got.ID != want.id || got.State != want.state() || got.Total != len(want.requests) || got.InProgress != want.count(engine.InProgress) ||
-			got.Completed != want.count(engine.Completed) || got.Failed != want.count(engine.Failed, engine.TimedOut) {
-			r.Fatalf("batch %d is %+v, want %s %+v", i, got, want.state(), want)
-		}
+		must.Require(r, got.ID == want.id && got.State == want.state() && got.Total == len(want.requests) && got.InProgress == want.count(engine.InProgress) &&
+			got.Completed == want.count(engine.Completed) && got.Failed == want.count(engine.Failed, engine.TimedOut), "batch", i, "is", got, "want", want.state(), want)
 		if want.finalized {
 			queued += want.count(engine.InQueue)
 		}
 		running += want.count(engine.InProgress)
 		requests, total, err := m.env.Requests(m.ctx, "ep", want.id, 0, 1000, 1<<20)
-		if err != nil || total != len(want.requests) || len(requests) != total {
-			r.Fatalf("read %d of %d requests, %v; want %d", len(requests), total, err, len(want.requests))
-		}
+		must.Require(r, err == nil && total == len(want.requests) && len(requests) == total, "read", len(requests), "of", total, "requests", err, "want", len(want.requests))
 		for i, req := range requests {
-			if w := want.requests[i]; req.ID != w.id || req.State != w.state || string(req.Output)+req.Error != w.result {
-				r.Fatalf("request %d is %+v, want %+v", i, req, w)
-			}
+			w := want.requests[i]
+			must.Require(r, req.ID == w.id && req.State == w.state && string(req.Output)+req.Error == w.result, "request", i, "is", req, "want", w)
 		}
 	}
-	if c := m.env.Counts("ep-batch"); c.InQueue != queued || c.InProgress != running {
-		r.Fatalf("the batch queue counts %+v, want %d queued and %d running", c, queued, running)
-	}
-	if c := m.env.Counts("ep"); c != (engine.Counts{}) {
-		r.Fatalf("the endpoint's own queue counts %+v, want zeros", c)
-	}
+	c := m.env.Counts("ep-batch")
+	must.Require(r, c.InQueue == queued && c.InProgress == running, "the batch queue counts", c, "want", queued, "queued and", running, "running")
+	must.Equal(r, m.env.Counts("ep"), engine.Counts{}, "the counts of the endpoint's own queue")
 }

@@ -27,20 +27,15 @@ func TestSplit(t *testing.T) {
 		joined := ""
 		for _, part := range split(raw, limit) {
 			var text string
-			if err := json.Unmarshal(part, &text); err != nil || len(part) > limit || !utf8.Valid(part) {
-				r.Fatalf("part %s of %d bytes: %v", part, len(part), err)
-			}
+			err := json.Unmarshal(part, &text)
+			must.Require(r, err == nil && len(part) <= limit && utf8.Valid(part), "part", string(part), "of", len(part), "bytes:", err)
 			joined += text
 		}
 		want := string(raw)
 		if raw[0] == '"' {
-			if err := json.Unmarshal(raw, &want); err != nil {
-				r.Fatal(err)
-			}
+			must.Succeed(r, json.Unmarshal(raw, &want))
 		}
-		if joined != want {
-			r.Fatalf("the parts concatenate to %s, want %s", joined, want)
-		}
+		must.Equal(r, joined, want, "the parts concatenate to")
 	})
 }
 
@@ -49,9 +44,7 @@ func TestSplitOfInvalidJSON(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		value := rapid.SliceOfN(rapid.SampledFrom([]byte(`\u"dD8b{x`+"\xff\xc3\n")), 0, 200).Draw(r, "value")
 		for _, part := range split(value, 16) {
-			if len(part) > 16 {
-				r.Fatalf("part of %d bytes", len(part))
-			}
+			must.Require(r, len(part) <= 16, "part of", len(part), "bytes")
 		}
 	})
 }

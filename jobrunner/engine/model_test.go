@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -96,9 +97,7 @@ func (m *model) submit(r *rapid.T) {
 		n.Rest = fmt.Appendf(nil, `{"policy": {"n": %d}}`, len(m.jobs))
 	}
 	job, err := m.env.Submit(m.ctx, n)
-	if err != nil || !idForm.MatchString(job.ID) || strings.HasPrefix(job.ID, "sync-") != n.Sync {
-		r.Fatalf("the submission returned the id %s, %v", job.ID, err)
-	}
+	must.Require(r, err == nil && idForm.MatchString(job.ID) && strings.HasPrefix(job.ID, "sync-") == n.Sync, "the submission returned the id", job.ID, err)
 	ttl := cmp.Or(n.TTL, 24*time.Hour)
 	m.jobs = append(m.jobs, &modelJob{NewJob: n, Job: job, submittedAt: m.now, queuedAt: m.now, turn: m.now, place: len(m.jobs), expiresAt: m.now.Add(ttl)})
 }
@@ -131,29 +130,21 @@ func (m *model) take(r *rapid.T) {
 		Max:      rapid.IntRange(1, 3).Draw(r, "max"),
 		Timeout:  rapid.SampledFrom(timeouts).Draw(r, "timeout"),
 	}
-	got, err := m.env.TakeQueued(m.ctx, request)
-	if err != nil {
-		r.Fatal(err)
-	}
+	got := must.Do(m.env.TakeQueued(m.ctx, request))(r)
 	want := m.queue(request.Endpoint)
 	want = want[:min(len(want), request.Max)]
 	if i := slices.IndexFunc(want, func(j *modelJob) bool { return j.Retries > 0 }); i >= 0 {
 		want = want[:max(i, 1)]
 	}
-	if len(got) != len(want) {
-		r.Fatalf("took %d jobs, want %d", len(got), len(want))
-	}
+	must.Require(r, len(got) == len(want), "took", len(got), "jobs, want", len(want))
 	for i, j := range want {
 		timeout := cmp.Or(j.Timeout, request.Timeout, 10*time.Minute)
 		j.attempt++
 		j.State, j.Worker, j.Started, j.deadline, j.Delay = engine.InProgress, request.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queuedAt)
 		ref := engine.Ref{Endpoint: request.Endpoint, ID: j.id(), Worker: request.Worker, Attempt: j.attempt}
-		if got[i].Ref != ref || got[i].Delay != j.Delay || got[i].Retries != j.Retries || !got[i].Deadline.Equal(j.deadline) {
-			r.Fatalf("took %+v, want %+v until %s", got[i], ref, j.deadline)
-		}
-		if got[i].LowPriority != j.LowPriority || string(got[i].Input) != string(j.Input) || string(got[i].Rest) != string(j.Rest) || (got[i].Rest == nil) != (j.Rest == nil) {
-			r.Fatalf("took %s %s, want %+v", got[i].Input, got[i].Rest, j.NewJob)
-		}
+		must.Require(r, got[i].Ref == ref && got[i].Delay == j.Delay && got[i].Retries == j.Retries && got[i].Deadline.Equal(j.deadline), "took", got[i], "want", ref, "until", j.deadline)
+		must.Require(r, got[i].LowPriority == j.LowPriority && string(got[i].Input) == string(j.Input) && string(got[i].Rest) == string(j.Rest) && (got[i].Rest == nil) == (j.Rest == nil),
+			"took", string(got[i].Input), string(got[i].Rest), "want", j.NewJob)
 		m.refs = append(m.refs, ref)
 	}
 }
@@ -188,20 +179,13 @@ func (m *model) report(r *rapid.T) {
 		"done": engine.Done(output), "fail": engine.Fail("bad", output), "progress": engine.Progress(output),
 		"chunk": engine.Chunk(output, nil), "lost": engine.Lost(""),
 	}[kind]
-	got, err := m.env.Report(m.ctx, ref, report)
-	if err != nil {
-		r.Fatal(err)
-	}
+	got := must.Do(m.env.Report(m.ctx, ref, report))(r)
 	if !slices.Contains(m.runningRefs(), ref) {
-		if got != engine.Stale {
-			r.Fatalf("%s on %+v was accepted", kind, ref)
-		}
+		must.Require(r, got == engine.Stale, kind, "on", ref, "was accepted")
 		return
 	}
 	j := m.jobs[slices.IndexFunc(m.jobs, func(j *modelJob) bool { return j.id() == ref.ID })]
-	if got != engine.Accepted {
-		r.Fatalf("%s on %+v was refused", kind, ref)
-	}
+	must.Require(r, got == engine.Accepted, kind, "on", ref, "was refused")
 	switch kind {
 	case "done":
 		j.Output = output
@@ -238,14 +222,12 @@ func (m *model) retry(r *rapid.T) {
 	case j.deleted:
 		m.expectJob(r, j, got, err)
 	case j.State == engine.Failed || j.State == engine.TimedOut:
-		if err != nil {
-			r.Fatal(err)
-		}
+		must.Succeed(r, err)
 		j.requeue(m.now)
 		j.turn, j.Finished, j.Retries, j.Execution, j.Error = m.now, time.Time{}, 0, 0, ""
 		m.expectJob(r, j, got, nil)
-	case !errors.As(err, &refused) || refused.State != j.State:
-		r.Fatalf("the retry of a job in state %s returned %+v, %v", j.State, got, err)
+	default:
+		must.Require(r, errors.As(err, &refused) && refused.State == j.State, "the retry of a job in state", j.State, "returned", got, err)
 	}
 }
 
@@ -258,9 +240,8 @@ func (m *model) purge(r *rapid.T) {
 	for _, j := range waiting {
 		j.deleted = true
 	}
-	if n, err := m.env.Purge(m.ctx, endpoint); err != nil || n != len(waiting) {
-		r.Fatalf("purged %d jobs, %v; want %d", n, err, len(waiting))
-	}
+	n, err := m.env.Purge(m.ctx, endpoint)
+	must.Require(r, err == nil && n == len(waiting), "purged", n, "jobs", err, "want", len(waiting))
 }
 
 func (m *model) drain(r *rapid.T) {
@@ -270,9 +251,7 @@ func (m *model) drain(r *rapid.T) {
 	if j.deleted {
 		return
 	}
-	if fmt.Sprintf("%s", chunks) != fmt.Sprintf("%s", j.chunks) || more {
-		r.Fatalf("drained %s, with more: %v; want %s", chunks, more, j.chunks)
-	}
+	must.Require(r, fmt.Sprintf("%s", chunks) == fmt.Sprintf("%s", j.chunks) && !more, "drained", fmt.Sprintf("%s", chunks), "with more:", more, "want", j.chunks)
 	j.chunks = nil
 }
 
@@ -281,14 +260,10 @@ func (m *model) setTTL(r *rapid.T) {
 	ttl := rapid.SampledFrom(ttls[1:]).Draw(r, "ttl")
 	err := m.env.SetTTL(m.ctx, j.endpoint(), j.id(), ttl)
 	if j.deleted {
-		if !errors.Is(err, engine.ErrNotFound) {
-			r.Fatalf("setting the ttl of a deleted job returned %v", err)
-		}
+		must.ErrorIs(r, err, engine.ErrNotFound, "setting the ttl of a deleted job")
 		return
 	}
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Succeed(r, err)
 	j.expiresAt = j.submittedAt.Add(ttl)
 	m.passTime()
 	got, err := m.env.Get(m.ctx, j.endpoint(), j.id())
@@ -353,9 +328,7 @@ func (m *model) drop(r *rapid.T) {
 		r.SkipNow()
 	}
 	endpoint := rapid.SampledFrom(endpoints).Draw(r, "endpoint")
-	if err := m.env.DropEndpoint(m.ctx, endpoint); err != nil {
-		r.Fatal(err)
-	}
+	must.Succeed(r, m.env.DropEndpoint(m.ctx, endpoint))
 	for _, j := range m.jobs {
 		j.deleted = j.deleted || j.endpoint() == endpoint
 	}
@@ -392,22 +365,17 @@ func (m *model) compare(r *rapid.T) {
 			}
 		}
 		got := m.env.Counts(endpoint)
-		if got.InQueue != want.InQueue || got.InProgress != want.InProgress || got.Completed != want.Completed || got.Failed != want.Failed || got.Retried != want.Retried {
-			r.Fatalf("counts of %s are %+v, want %+v", endpoint, got, want)
-		}
+		must.Require(r, got.InQueue == want.InQueue && got.InProgress == want.InProgress && got.Completed == want.Completed && got.Failed == want.Failed && got.Retried == want.Retried,
+			"counts of", endpoint, "are", got, "want", want)
 		gotLoad, err := m.env.Load(m.ctx, endpoint)
-		if err != nil || gotLoad.Waiting != load.Waiting || gotLoad.Running != load.Running || !gotLoad.Oldest.Equal(load.Oldest) {
-			r.Fatalf("load of %s is %+v, %v; want %+v", endpoint, gotLoad, err, load)
-		}
+		must.Require(r, err == nil && gotLoad.Waiting == load.Waiting && gotLoad.Running == load.Running && gotLoad.Oldest.Equal(load.Oldest), "load of", endpoint, "is", gotLoad, err, "want", load)
 	}
 }
 
 func (m *model) expectJob(r *rapid.T, j *modelJob, got engine.Job, err error) {
 	r.Helper()
 	if j.deleted {
-		if !errors.Is(err, engine.ErrNotFound) {
-			r.Fatalf("the deleted job %s is %+v, %v; want no job", j.id(), got, err)
-		}
+		must.Require(r, errors.Is(err, engine.ErrNotFound), "the deleted job", j.id(), "is", got, err, "want no job")
 		return
 	}
 	want := j.Job
@@ -417,7 +385,5 @@ func (m *model) expectJob(r *rapid.T, j *modelJob, got engine.Job, err error) {
 			*at = time.UnixMilli(at.UnixMilli())
 		}
 	}
-	if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-		r.Fatalf("job is %+v, %v; want %+v", got, err, want)
-	}
+	must.Require(r, err == nil && fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", want), "job is", got, err, "want", want)
 }

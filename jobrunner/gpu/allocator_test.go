@@ -280,20 +280,14 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 			"acquire": func(t *rapid.T) {
 				owner, want := owners.Draw(t, "owner"), request(rapid.IntRange(0, 4).Draw(t, "count"), types.Draw(t, "types")...)
 				got, err := a.Acquire(want, owner)
-				switch {
-				case err != nil && len(got) > 0:
-					t.Fatal("devices and an error")
-				case err != nil:
+				if err != nil {
+					must.Require(t, len(got) == 0, "devices and an error")
 					return
-				case len(acquired[owner]) > 0:
-					t.Fatalf("%s got devices twice", owner)
-				case len(got) != max(1, want.Count):
-					t.Fatalf("a request got %d of %d devices", len(got), want.Count)
 				}
+				must.Require(t, len(acquired[owner]) == 0, owner, "got devices twice")
+				must.Require(t, len(got) == max(1, want.Count), "a request got", len(got), "of", want.Count, "devices")
 				for _, d := range got {
-					if d.Fault != "" || d.TypeID != got[0].TypeID || len(want.Types) > 0 && !slices.Contains(want.Types, d.TypeID) {
-						t.Fatalf("the request %+v got the device %+v", want, d)
-					}
+					must.Require(t, d.Fault == "" && d.TypeID == got[0].TypeID && (len(want.Types) == 0 || slices.Contains(want.Types, d.TypeID)), "the request", want, "got the device", d)
 				}
 				acquired[owner] = got
 			},
@@ -301,9 +295,7 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 				owner := owners.Draw(t, "owner")
 				a.Release(owner)
 				delete(acquired, owner)
-				if slices.Contains(a.Queue(), owner) {
-					t.Fatalf("%s is still queued", owner)
-				}
+				must.Require(t, !slices.Contains(a.Queue(), owner), owner, "is still queued")
 			},
 			"fail or recover": func(t *rapid.T) {
 				if len(devices) > 0 {
@@ -315,23 +307,18 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 				count := 0
 				for owner, devices := range acquired {
 					for _, d := range devices {
-						if count++; assigned[d.UUID] != owner || !inventory.inUse[d.UUID] {
-							t.Fatalf("%s is %s's, not %s's", d.UUID, assigned[d.UUID], owner)
-						}
+						count++
+						must.Require(t, assigned[d.UUID] == owner && inventory.inUse[d.UUID], d.UUID, "is", assigned[d.UUID], "'s, want", owner)
 					}
 				}
-				if count != len(assigned) {
-					t.Fatalf("%d devices are in use, and %d were acquired", len(assigned), count)
-				}
+				must.Require(t, count == len(assigned), len(assigned), "devices are in use, and", count, "were acquired")
 			},
 		})
 		// After all releases every healthy device is free.
 		for _, owner := range []string{"a", "b", "c", "d", "e"} {
 			a.Release(owner)
 		}
-		if len(a.Owners()) > 0 || len(a.Queue()) > 0 {
-			t.Fatalf("after all releases the owners are %v and the queue is %v", a.Owners(), a.Queue())
-		}
+		must.Require(t, len(a.Owners()) == 0 && len(a.Queue()) == 0, "after all releases the owners are", a.Owners(), "and the queue is", a.Queue())
 		free := int64(0)
 		for _, s := range a.Stock() {
 			free += s.Count
@@ -341,9 +328,7 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 				free--
 			}
 		}
-		if free != 0 {
-			t.Fatalf("%d healthy devices are not in stock", -free)
-		}
+		must.Require(t, free == 0, -free, "healthy devices are not in stock")
 	})
 }
 

@@ -22,14 +22,10 @@ func TestQueuedRequestIsServed(t *testing.T) {
 		a := gpu.NewAllocator(newFakeInventory(devices...))
 		defer a.Close()
 		for _, owner := range small {
-			if _, err := a.Acquire(request(1), owner); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(a.Acquire(request(1), owner))(t)
 		}
 		large := request(rapid.IntRange(1, 3).Draw(t, "count"), rapid.SampledFrom([][]string{{l4}, {h200}, {h200, l4}, nil}).Draw(t, "types")...)
-		if _, err := a.Acquire(large, "large"); err == nil {
-			t.Fatal("a request succeeds although no device is free")
-		}
+		must.Require(t, must.Err(a.Acquire(large, "large")) != nil, "a request succeeds although no device is free")
 		for _, released := range rapid.Permutation(small).Draw(t, "ends") {
 			a.Release(released)
 			for _, owner := range rapid.Permutation([]string{released, "new", "large"}).Draw(t, "asks") {
@@ -52,9 +48,7 @@ func TestMembersGetAllOrNone(t *testing.T) {
 		singles := 0
 		for range rapid.IntRange(0, size).Draw(r, "singles") {
 			singles++
-			if _, err := a.Acquire(request(1), fmt.Sprint("single", singles)); err != nil {
-				r.Fatal(err)
-			}
+			must.Do(a.Acquire(request(1), fmt.Sprint("single", singles)))(r)
 		}
 		count, members := rapid.IntRange(1, 3).Draw(r, "count"), rapid.IntRange(1, 4).Draw(r, "members")
 		names := []string{}
@@ -63,9 +57,7 @@ func TestMembersGetAllOrNone(t *testing.T) {
 		}
 		assigned, err := a.AcquireForMembers(request(count, l4), "cluster", names)
 		fits := count*members <= size-singles
-		if (err == nil) != fits {
-			r.Fatalf("%d members request %d devices each, and %d are free: %v", members, count, size-singles, err)
-		}
+		must.Require(r, (err == nil) == fits, members, "members request", count, "devices each, and", size-singles, "are free:", err)
 		owners, held := a.Owners(), map[string]int{}
 		for _, owner := range owners {
 			held[owner]++
@@ -74,17 +66,12 @@ func TestMembersGetAllOrNone(t *testing.T) {
 			want := 0
 			if fits {
 				want = count
-				if len(assigned[i]) != count || owners[assigned[i][0].UUID] != name {
-					r.Fatalf("%s has %v: %v", name, assigned[i], owners)
-				}
+				must.Require(r, len(assigned[i]) == count && owners[assigned[i][0].UUID] == name, name, "has", assigned[i], owners)
 			}
-			if held[name] != want {
-				r.Fatalf("%s holds %d devices, want %d", name, held[name], want)
-			}
+			must.Require(r, held[name] == want, name, "holds", held[name], "devices, want", want)
 		}
-		if waits := len(a.Queue()) == 1 && a.Queue()[0] == "cluster"; waits != (!fits && count*members <= size) {
-			r.Fatalf("the queue is %v: %v", a.Queue(), err)
-		}
+		waits := len(a.Queue()) == 1 && a.Queue()[0] == "cluster"
+		must.Require(r, waits == (!fits && count*members <= size), "the queue is", a.Queue(), err)
 	})
 }
 

@@ -100,11 +100,7 @@ func (k *Kubernetes) Kill(t testing.TB, program string) {
 	t.Helper()
 	text := string(must.ReadFile(t, filepath.Join(k.dir, program+".pid")))
 	pid := must.Do(strconv.Atoi(strings.TrimSpace(text)))(t)
-	process, err := os.FindProcess(pid)
-	if err == nil {
-		err = process.Kill()
-	}
-	must.Succeed(t, err)
+	must.Succeed(t, must.Do(os.FindProcess(pid))(t).Kill())
 }
 
 // Restart restarts a killed program and waits until it answers.
@@ -118,7 +114,5 @@ func (k *Kubernetes) Restart(t testing.TB, program string) {
 	if err == nil {
 		err = await(func() error { return send(http.MethodGet, url, "", "", nil) }, filepath.Join(k.dir, program+".log"))
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", program, err)
-	}
+	must.Succeed(t, err, program)
 }

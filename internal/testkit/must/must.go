@@ -10,8 +10,15 @@ import (
 	"testing"
 )
 
+// TB is a *testing.T, a *testing.B or a *rapid.T.
+type TB interface {
+	Helper()
+	Error(args ...any)
+	Fatal(args ...any)
+}
+
 // Succeed ends the test unless err is nil. The report starts with about.
-func Succeed(t testing.TB, err error, about ...any) {
+func Succeed(t TB, err error, about ...any) {
 	if err != nil {
 		t.Helper()
 		t.Fatal(words(append(about, err)))
@@ -19,8 +26,8 @@ func Succeed(t testing.TB, err error, about ...any) {
 }
 
 // Do returns the value of a call that must succeed: id := must.Do(create())(t).
-func Do[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
+func Do[T any](value T, err error) func(TB) T {
+	return func(t TB) T {
 		t.Helper()
 		Succeed(t, err)
 		return value
@@ -41,15 +48,15 @@ func ErrorContains(t testing.TB, err error, texts ...string) {
 }
 
 // ErrorIs reports an error that isn't the wanted one. The report starts with about.
-func ErrorIs(t testing.TB, err, want error, about ...any) {
+func ErrorIs(t TB, err, want error, about ...any) {
 	if !errors.Is(err, want) {
 		t.Helper()
-		t.Errorf("%s\n got %v\nwant %v", words(about), err, want)
+		t.Error(fmt.Sprintf("%s\n got %v\nwant %v", words(about), err, want))
 	}
 }
 
 // Equal reports a difference, after about. A nil slice or map equals an empty one.
-func Equal[T any](t testing.TB, got, want T, about ...any) {
+func Equal[T any](t TB, got, want T, about ...any) {
 	if reflect.DeepEqual(got, want) {
 		return
 	}
@@ -58,11 +65,11 @@ func Equal[T any](t testing.TB, got, want T, about ...any) {
 	if (g.Kind() == reflect.Slice || g.Kind() == reflect.Map) && g.Kind() == w.Kind() && g.Len() == 0 && w.Len() == 0 {
 		return
 	}
-	t.Errorf("%s\n got %+v\nwant %+v", words(about), got, want)
+	t.Error(fmt.Sprintf("%s\n got %+v\nwant %+v", words(about), got, want))
 }
 
 // Hold reports a condition that is false. The report consists of about.
-func Hold(t testing.TB, condition bool, about ...any) {
+func Hold(t TB, condition bool, about ...any) {
 	if !condition {
 		t.Helper()
 		t.Error(words(about))
@@ -70,7 +77,7 @@ func Hold(t testing.TB, condition bool, about ...any) {
 }
 
 // Require ends the test unless the condition is true. The report consists of about.
-func Require(t testing.TB, condition bool, about ...any) {
+func Require(t TB, condition bool, about ...any) {
 	if !condition {
 		t.Helper()
 		t.Fatal(words(about))
@@ -98,7 +105,5 @@ func Contain(t testing.TB, text string, wanted ...string) {
 
 func ReadFile(t testing.TB, path string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	Succeed(t, err)
-	return text
+	return Do(os.ReadFile(path))(t)
 }

@@ -3,7 +3,6 @@ package tfdrive
 import (
 	"fmt"
 	"strings"
-	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -104,7 +103,7 @@ func (ds Diagnostics) Err() error {
 }
 
 // Do returns the result of a call that must succeed: state := tfdrive.Do(p.Apply(planned))(t).
-func Do[T any](result T, diags Diagnostics) func(testing.TB) T { return must.Do(result, diags.Err()) }
+func Do[T any](result T, diags Diagnostics) func(must.TB) T { return must.Do(result, diags.Err()) }
 
 // Err returns the error of a call: must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "in use").
 func Err[T any](_ T, diags Diagnostics) error { return diags.Err() }

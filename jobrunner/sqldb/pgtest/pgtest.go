@@ -74,9 +74,8 @@ func Exec(t testing.TB, address, statement string) {
 	ctx := context.Background() // the test's context has ended during cleanup
 	conn := must.Do(pgx.Connect(ctx, address))(t)
 	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, statement); err != nil {
-		t.Errorf("%s: %v", statement, err)
-	}
+	_, err := conn.Exec(ctx, statement)
+	must.Hold(t, err == nil, statement, err)
 }
 
 // script runs the server until its standard input is closed, at the end of the test binary.
