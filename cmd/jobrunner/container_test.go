@@ -196,7 +196,7 @@ func testRealPodLife(t *testing.T, e *containers.Engine) {
 	c := startContainerPods(t, e, settings)
 	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		handlerImage, pythonArgs(podProgram)+" serve"))
-	c.awaitReason(id, "this machine has no GPU")
+	c.awaitReason(id, "no GPU was found")
 	c.performAction(id, "terminate")
 	// Without GPUs and with a network volume, a pod runs.
 	volume := c.createVolume()

@@ -261,7 +261,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	t.Parallel()
 	h := startProcessPods(t)
 	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
-	h.awaitReason(id, "this machine has no GPU")
+	h.awaitReason(id, "no GPU was found")
 	h.interrupt()
 	h.start(t, "--simulate-gpus=l4x2")
 	h.awaitPodStatus(id, "RUNNING")

@@ -81,7 +81,7 @@ func TestPlacement(t *testing.T) {
 			{request(1, l40s, l4, "Voodoo"), "this machine has no NVIDIA L40S, NVIDIA L4 or Voodoo; it has 2 × NVIDIA H200"},
 			{gpu.Request{Accept: func(string) bool { return false }}, "the catalog has no stock of this machine's GPUs: 2 × NVIDIA H200"},
 		}},
-		"a machine without GPUs": {"gpus: []", []step{{request(1), "this machine has no GPU"}, {request(1, l4), "this machine has no GPU"}}},
+		"a machine without GPUs": {"gpus: []", []step{{request(1), "no GPU was found"}, {request(1, l4), "no GPU was found"}}},
 		"too few are free": {"gpus: [{type: NVIDIA L4, count: 2}]", []step{
 			{request(1), "0"}, {request(2), "a worker asks for 2 GPUs of one type, and only 1 is free (this machine has 2 × NVIDIA L4)"},
 		}},

@@ -13,7 +13,7 @@ import (
 // checkSatisfiable returns nil, or why a request couldn't be satisfied even if all devices were free.
 func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	if len(devices) == 0 {
-		return errors.New("this machine has no GPU")
+		return errors.New("no GPU was found")
 	}
 	types := acceptedTypes(request, devices)
 	if len(types) == 0 {

@@ -29,7 +29,7 @@ func TestSessionsEnd(t *testing.T) {
 	token, refusal := s.signIn("", code)
 	must.Require(t, refusal == nil, "the link does not work for an hour:", refusal)
 	r := &http.Request{Host: "127.0.0.1", Header: http.Header{"Cookie": {"gpucloud-page=" + token}}}
-	now.advance(sessionTime)
+	now.advance(24 * time.Hour)
 	_, refusal = s.authorize(r)
 	must.Hold(t, refusal == nil, "a session ends before its day:", refusal)
 	now.advance(time.Second)

@@ -352,5 +352,5 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 			return dataCenter, nil
 		}
 	}
-	return "", refusef("%s (%s cloud): try other data centers or another type", catalog.NoStockMessage(requested, "any GPU", allowed), p.Cloud)
+	return "", refusef("%s (%s cloud): try another type, data center or network volume", catalog.NoStockMessage(requested, "any GPU", allowed), p.Cloud)
 }

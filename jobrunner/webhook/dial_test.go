@@ -10,6 +10,7 @@ import (
 
 // The policy applies to the dialed address, so a name that resolves to a private network doesn't bypass it.
 func TestDialsNoPrivateAddress(t *testing.T) {
+	must.Hold(t, Policy{}.transport().(*http.Transport).Proxy == nil, "the address of a proxy is checked instead of the receiver's")
 	for _, target := range []string{"http://10.255.255.1/", "http://169.254.169.254/latest", "http://[fd00::1]/", "http://0.0.0.0:1/"} {
 		resp, err := Policy{}.transport().RoundTrip(must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil))(t))
 		var forbidden *ForbiddenError

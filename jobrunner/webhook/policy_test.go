@@ -45,9 +45,7 @@ func TestPolicy(t *testing.T) {
 		if c.allow != "" {
 			allow = strings.Split(c.allow, ",")
 		}
-		p := must.Do(webhook.NewPolicy(allow, false))(t)
-		u := must.Do(url.Parse(c.url))(t)
-		err := p.Check(u)
+		err := must.Do(webhook.NewPolicy(allow, false))(t).Check(must.Do(url.Parse(c.url))(t))
 		var forbidden *webhook.ForbiddenError
 		must.Hold(t, c.allowed == (err == nil) && (err == nil || errors.As(err, &forbidden)), "a policy for the hosts", allow, "checks", c.url, "with the result", err)
 	}
@@ -70,7 +68,7 @@ func TestSpecialAddresses(t *testing.T) {
 		local, remote bool // whether the address is allowed if jobs are submitted locally only, or remotely
 	}{
 		{"198.18.0.1", false, false}, {"198.19.255.255", false, false}, {"240.0.0.1", false, false}, {"255.255.255.255", false, false}, {"0.1.2.3", false, false},
-		{"192.0.0.170", false, false}, {"192.88.99.1", false, false}, {"168.63.129.16", false, false}, {"100.64.0.1", false, false},
+		{"192.0.0.170", false, false}, {"192.88.99.1", false, false}, {"168.63.129.16", false, false}, {"100.64.0.1", false, false}, {"[::ffff:100.64.0.1]", false, false},
 		{"[64:ff9b::7f00:1]", false, false}, {"[64:ff9b::a00:1]", false, false}, {"[64:ff9b:1::1]", false, false}, {"[2002:7f00:1::]", false, false}, {"[2002:a00:1::]", false, false},
 		{"[2001::1]", false, false}, {"[2001:0:4136:e378::]", false, false}, {"[::7f00:1]", false, false}, {"[::127.0.0.1]", false, false}, {"[::ffff:0:7f00:1]", false, false}, {"[fec0::1]", false, false},
 		{"[fe80::1%25lo]", false, false}, {"[::]", false, false}, {"[100::1]", false, false}, {"[fd00:ec2::254]", false, false},

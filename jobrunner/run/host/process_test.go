@@ -248,7 +248,7 @@ func (c failingCluster) Start(context.Context, run.Spec) (run.Process, error) { 
 func TestClusterFailures(t *testing.T) {
 	for text, explained := range map[string]bool{
 		`ErrImagePull: r.example/x: not found`: true, `StartError: exec: "servr": executable file not found in $PATH`: false,
-		"the cluster rejected the worker's Secret: secrets is forbidden": false, "dial tcp 10.0.0.1:443: connect: connection refused": false,
+		"creating the worker's Secret: secrets is forbidden": false, "dial tcp 10.0.0.1:443: connect: connection refused": false,
 	} {
 		e := &Executor{cluster: failingCluster{err: errors.New(text)}}
 		_, err := e.startInCluster(&containerSettings{})(t.Context(), run.Spec{Pod: &run.Pod{FolderID: "f"}, Container: store.Container{Image: "r.example/x"}})

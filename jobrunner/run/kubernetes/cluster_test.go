@@ -212,7 +212,7 @@ func TestPodIsRejected(t *testing.T) {
 	s.removeTimeout = time.Hour
 	s.fake.PrependReactor("create", "secrets", forbidden)
 	s.fake.PrependReactor("delete", "secrets", forbidden)
-	must.ErrorContains(t, must.Err(s.Start(t.Context(), workerSpec())), "rejected the worker's Secret")
+	must.ErrorContains(t, must.Err(s.Start(t.Context(), workerSpec())), "creating the worker's Secret")
 }
 
 // The text of an exit says why the cluster ended the worker.

@@ -100,12 +100,12 @@ func (p *process) create(ctx context.Context) error {
 			if kerrors.IsForbidden(err) { // perhaps its removal is forbidden, too
 				p.objects.secrets = p.objects.secrets[:i]
 			}
-			return fmt.Errorf("the cluster rejected the %s's Secret: %w", p.kind, err)
+			return fmt.Errorf("creating the %s's Secret: %w", p.kind, err)
 		}
 	}
 	pod, err := api.Pods(p.cluster.namespace).Create(ctx, p.objects.pod, meta.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("the cluster rejected the %s's Pod: %w", p.kind, err)
+		return fmt.Errorf("creating the %s's Pod: %w", p.kind, err)
 	}
 	// The cluster removes Secrets with their Pod, in case this process ends before it removes them.
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":%q,"uid":%q}]}}`, pod.Name, pod.UID)

@@ -49,7 +49,7 @@ func (c *Cluster) ensureClaim(ctx context.Context, m run.Mount) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("the cluster rejected the claim of the volume %s: %w", m.Name, err)
+		return fmt.Errorf("creating the claim of the volume %s: %w", m.Name, err)
 	}
 	return nil
 }
