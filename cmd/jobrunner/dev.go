@@ -313,10 +313,13 @@ func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler,
 // applyChange makes the endpoint run the changed files. A worker on the SDK is replaced by a release; a process
 // per job needs none. It reports whether it succeeded.
 func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python interpreter, names string, out *terminal) bool {
-	prepareErr := python.prepare(ctx, filepath.Dir(h.File)) // the list of packages may have changed
-	switch changedHandler, err := host.NewHandler(devImage, h.File, python.command...); {
-	case err != nil || prepareErr != nil:
-		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, cmp.Or(err, prepareErr)))
+	changedHandler, err := host.NewHandler(devImage, h.File, python.command...)
+	if err == nil {
+		err = python.prepare(ctx, filepath.Dir(h.File)) // the list of packages may have changed
+	}
+	switch {
+	case err != nil:
+		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, err))
 		return false
 	case changedHandler.PerJob != h.PerJob:
 		out.show("WARN", "", names+" changed how the handler runs: restart jobrunner dev")

@@ -241,12 +241,6 @@ func (j *jobObserver) sendOwn(send func() (api.Job, error)) (api.Job, error) {
 	return job, err
 }
 
-func (j *jobObserver) isOwn(id string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.sentByDev[id]
-}
-
 // show shows the ends of clients' jobs until ctx ends. It leaves out the jobs' outputs.
 func (j *jobObserver) show(ctx context.Context, e *devEndpoint, out *terminal) {
 	showLine := func(id, text string) { out.showLine(now(), id, text) }
@@ -260,7 +254,10 @@ func (j *jobObserver) show(ctx context.Context, e *devEndpoint, out *terminal) {
 			if event.To == engine.Completed {
 				out.repeats.release(true, showLine)
 			}
-			if j.isOwn(event.Job) {
+			j.mu.Lock()
+			isOwn := j.sentByDev[event.Job]
+			j.mu.Unlock()
+			if isOwn {
 				continue
 			}
 			job, err := e.client.Jobs.Status(ctx, e.id, event.Job)

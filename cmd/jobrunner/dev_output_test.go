@@ -87,7 +87,7 @@ func TestDevOnce(t *testing.T) {
 	t.Parallel()
 	dir := sdkFolder(t)
 	file, input := filepath.Join(dir, "handler.py"), filepath.Join(dir, "input.json")
-	writeFile(t, file, `import os, runpod
+	writeFile(t, file, `import os, runpod, time
 def handler(job):
     print("told to", job["input"].get("op"), flush=True)
     match job["input"].get("op"):
@@ -95,6 +95,7 @@ def handler(job):
         case "raise": raise ValueError("it is Saturday")
         case "die": os._exit(3)
         case "set": return {1}
+        case "sleep": time.sleep(600)
     return {"got": job["input"]}
 runpod.serverless.start({"handler": handler})
 `)
@@ -113,6 +114,7 @@ runpod.serverless.start({"handler": handler})
 		"raised":         {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
 		"unserializable": {[]string{`--input={"op": "set"}`}, 1, "", "or could not send the output; the last error in its log: Error while returning job result. | Object of type set is not JSON serializable"},
 		"died":           {[]string{`--input={"op": "die"}`}, 1, "", "its worker died: exit status 3"},
+		"timed out":      {[]string{`--input={"input": {"op": "sleep"}, "policy": {"executionTimeout": 5000}}`}, 3, "", "TIMED_OUT"},
 		"not an input":   {[]string{"--input=[1]"}, 2, "", "invalid --input [1]: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one"},
 		"nor a file":     {[]string{"--input=absent"}, 2, "", "expected a JSON object or a file: open absent"},
 		"not local":      {[]string{"--listen=:0"}, 2, "", "allow this with jobrunner serve --allow-remote"},
@@ -120,51 +122,34 @@ runpod.serverless.start({"handler": handler})
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && c.status == 3 {
+				t.Skip("takes five seconds of real time, the API's shortest executionTimeout")
+			}
 			stdout, stderr, status := runDevOnce(t, file, c.args...)
 			must.Hold(t, status == c.status && stdout == c.stdout && strings.Contains(stderr, c.stderr), "it ended with", status, "and wrote", stdout, "and to stderr", stderr)
 		})
 	}
 	const uncalled = "import json\ndef handler(job):\n    return 1\n"
-	for name, c := range map[string]struct{ text, want string }{
-		"uncalled":  {uncalled, ", but doesn't call it: import runpod and call runpod.serverless.start"},
-		"broken":    {"import runpod, nosuchmodule\n", "the handler does not start: it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'nosuchmodule'"},
-		"forgotten": {"import runpod\n", "never asked for a job: does its program call serverless.start"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			file := filepath.Join(sdkFolder(t), "handler.py")
-			writeFile(t, file, c.text)
-			stdout, stderr, status := runDevOnce(t, file)
-			must.Hold(t, status == 2 && stdout == "" && strings.Contains(stderr, c.want), "it ended with", status, "and wrote", stdout, "and to stderr", stderr)
-		})
-	}
 	for name, c := range map[string]struct {
 		text, stdout string
 		status       int
 		stderr       string
 	}{
-		"greets.sh": {"echo hello", "", 4, "It has no output: "},
-		"prints.py": {"print('loading the model')\n", "", 4, "without an output"},
-		"called.py": {uncalled + "print(handler({}))\n", "1\n", 0, "COMPLETED"},
+		"uncalled.py":  {uncalled, "", 2, ", but doesn't call it: import runpod and call runpod.serverless.start"},
+		"broken.py":    {"import runpod, nosuchmodule\n", "", 2, "the handler does not start: it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'nosuchmodule'"},
+		"forgotten.py": {"import runpod\n", "", 2, "never asked for a job: does its program call serverless.start"},
+		"greets.sh":    {"echo hello", "", 4, "It has no output: "},
+		"prints.py":    {"print('loading the model')\n", "", 4, "without an output"},
+		"called.py":    {uncalled + "print(handler({}))\n", "1\n", 0, "COMPLETED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), name)
+			file := filepath.Join(sdkFolder(t), name)
 			writeFile(t, file, c.text)
 			stdout, stderr, status := runDevOnce(t, file)
 			must.Hold(t, status == c.status && stdout == c.stdout && strings.Contains(stderr, c.stderr), "it ended with", status, "and wrote", stdout, "and to stderr", stderr)
 		})
 	}
-	t.Run("timed out", func(t *testing.T) {
-		t.Parallel()
-		if testing.Short() {
-			t.Skip("takes five seconds of real time, the API's shortest executionTimeout")
-		}
-		file := filepath.Join(t.TempDir(), "sleeps.sh")
-		writeFile(t, file, "sleep 600")
-		_, stderr, status := runDevOnce(t, file, `--input={"input": {}, "policy": {"executionTimeout": 5000}}`)
-		must.Hold(t, status == 3 && strings.Contains(stderr, "TIMED_OUT"), "it ended with", status, "and wrote", stderr)
-	})
 }
 
 // Each change of the handler or its imports sends a job and shows its result. Log lines and printed lines are distinguished.

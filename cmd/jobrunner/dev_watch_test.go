@@ -172,13 +172,14 @@ func TestNoPython(t *testing.T) {
 	must.ErrorContains(t, python3.check(t.Context(), nil, folder, "", true), "running the Python from .venv failed: "+python3.command[0]+": repair this environment")
 }
 
-// A project tool installs the packages that its project has listed since the start.
+// A project tool installs the packages that its project has listed since the start. It doesn't run without the handler.
 func TestChangePreparesPython(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "handler.sh")
+	handler, output := host.Handler{File: file}, new(strings.Builder)
+	uv := interpreter{origin: "uv", createEnv: [][]string{{"touch", file + ".ran"}, {"no-uv"}}}
+	must.Hold(t, !new(dev).applyChange(t.Context(), nil, handler, uv, "handler.sh", &terminal{w: output}) && !exists(file+".ran"), "without the handler, dev printed", output)
 	writeFile(t, file, "")
-	handler, output := must.Do(host.NewHandler(devImage, file))(t), new(strings.Builder)
-	uv := interpreter{origin: "uv", createEnv: [][]string{{"no-uv"}}}
 	must.Hold(t, !new(dev).applyChange(t.Context(), nil, handler, uv, "handler.sh", &terminal{w: output}) && strings.Contains(output.String(), "preparing the Python from uv failed: no-uv"), "dev printed", output)
 }
 

@@ -2,18 +2,23 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -99,11 +104,25 @@ func (d *deploymentFlags) client() (*api.Client, error) {
 	if s.APIKey == "" {
 		return nil, fmt.Errorf("no API key for %s: set %s, which serve and dev print at their start, or --data to the data folder of a jobrunner of this machine", d.BaseURL, keyVariable)
 	}
+	s.Log = reportSilence(stderr, d.BaseURL)
 	client, err := api.New(s)
 	if invalid, ok := errors.AsType[*api.SettingError](err); ok {
 		err = fmt.Errorf("GPUCLOUD_%s %s", strings.ToUpper(invalid.Setting), invalid.Problem)
 	}
 	return client, err
+}
+
+// silenceLimit is longer than the deployment holds a request, and than the pause of a client that polls.
+const silenceLimit = 20 * time.Second
+
+// reportSilence returns a log that reports on w when the deployment hasn't answered for silenceLimit.
+func reportSilence(w io.Writer, url string) httpclient.Log {
+	timer := time.AfterFunc(silenceLimit, func() { fmt.Fprintf(w, "%s has not answered for %s; still waiting\n", url, silenceLimit) })
+	return func(_ context.Context, _ bool, _ string, fields map[string]any) {
+		if status, ok := fields["status"].(int); ok && status < http.StatusInternalServerError {
+			timer.Reset(silenceLimit)
+		}
+	}
 }
 
 // storedKey returns the key in the data folder and its file, or "" if the default folder doesn't exist.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/clitest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -15,6 +17,19 @@ import (
 // The limit includes the jobs of a state in memory. Otherwise a full queue would be marked again every few requests.
 func TestHeapLimit(t *testing.T) {
 	must.Equal(t, heapLimit(64<<20, 512<<20, 0), 576<<20+baseHeap)
+}
+
+// A client command says once per outage that the deployment doesn't answer.
+func TestSilentDeployment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var printed strings.Builder
+		log := reportSilence(&printed, "http://d")
+		for _, status := range []any{200, nil, 503, nil, 200, nil, nil} {
+			time.Sleep(15 * time.Second)
+			log(t.Context(), false, "request", map[string]any{"status": status})
+		}
+		must.Equal(t, printed.String(), strings.Repeat("http://d has not answered for 20s; still waiting\n", 2))
+	})
 }
 
 // Each command has a help, and accepts each of its examples.

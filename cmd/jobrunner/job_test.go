@@ -98,7 +98,6 @@ line ends
 			"no worker for chunks": {args: []string{"run", "broken", "--tail", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker is ready: .*team/absent.*not finished after 4s; it was cancelled; no worker is ready: .*team/absent`, code: 4},
 			"chunks of a failure": {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":1,"message":"boom"}`}, out: "^{\"n\":0}\n$",
 				err: "the job is FAILED: boom", code: 1},
-			"a tail beyond the time-out": {args: []string{"run", "idle", "--tail", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
 			"an unknown endpoint":        {args: []string{"run", "nope"}, out: "^$", err: `no endpoint has the id or name "nope"; there are .*any \(` + ids["any"], code: 2},
 			"two of the name":            {args: []string{"run", "twin"}, out: "^$", err: `2 endpoints have the name "twin": choose one by its id, `, code: 2},
 			"an unknown job":             {args: []string{"status", "any", "none"}, out: "^$", err: "404", code: 1},

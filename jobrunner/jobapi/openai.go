@@ -84,10 +84,7 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	if err != nil {
 		return err
 	}
-	if httplimit.ServerStops(ctx) && !job.State.Terminal() {
-		return httplimit.ErrStopping
-	}
-	if job.State == engine.InQueue {
+	if job.State == engine.InQueue && !httplimit.ServerStops(ctx) {
 		return httpanswer.Refuse(http.StatusGatewayTimeout, "no worker took the job within %s", openAIWait)
 	}
 	err = a.waitUntil(ctx, t, engine.MaxTTL, func() (ended bool, err error) {
@@ -107,10 +104,9 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	if err != nil {
 		return err
 	}
-	if httplimit.ServerStops(ctx) && !job.State.Terminal() {
-		return httplimit.ErrStopping
-	}
 	switch job.State {
+	case engine.InQueue, engine.InProgress:
+		return httplimit.ErrStopping
 	case engine.Completed:
 		if !p.started && p.collected == nil {
 			reservation, err := a.readOutput(httplimit.AnswerContext(ctx), t, &job)
@@ -133,7 +129,6 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 type relayAnswer struct {
 	w         http.ResponseWriter
 	started   bool              // the answer has begun, as text
-	events    bool              // the text is server-sent events
 	retries   int               // of the job, in the run whose chunks are passed on
 	collected []json.RawMessage // chunks for a single answer
 
@@ -203,7 +198,7 @@ func (p *relayAnswer) pass(chunks [][]byte, retries int) error {
 
 func (p *relayAnswer) write(text string) error {
 	if !p.started {
-		p.started, p.events = true, isEvent(text)
+		p.started = true
 		p.w.Header().Set("Content-Type", textType(text))
 		p.w.Header().Set("Cache-Control", "no-cache")
 		p.w.Header().Set("X-Accel-Buffering", "no") // nginx buffers responses by default
@@ -214,15 +209,12 @@ func (p *relayAnswer) write(text string) error {
 	return http.NewResponseController(p.w).Flush()
 }
 
-// isEvent reports whether a text is the beginning of server-sent events.
-func isEvent(text string) bool {
-	return slices.ContainsFunc([]string{"data:", "event:", "id:", "retry:", ":"}, func(field string) bool { return strings.HasPrefix(text, field) })
-}
+const eventStream = "text/event-stream"
 
 func textType(text string) string {
 	switch {
-	case isEvent(text):
-		return "text/event-stream"
+	case slices.ContainsFunc([]string{"data:", "event:", "id:", "retry:", ":"}, func(field string) bool { return strings.HasPrefix(text, field) }):
+		return eventStream
 	case text[0] == '{' || text[0] == '[': // JSON that is too large for one chunk
 		return "application/json"
 	}
@@ -251,7 +243,7 @@ func (p *relayAnswer) fail(err error) error {
 		return err
 	}
 	refusal, ok := errors.AsType[*httpanswer.Refusal](err)
-	if !ok || !p.events {
+	if !ok || p.w.Header().Get("Content-Type") != eventStream {
 		panic(http.ErrAbortHandler)
 	}
 	return p.write("data: " + string(refusal.OpenAI()) + "\n\n")
