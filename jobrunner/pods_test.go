@@ -22,26 +22,6 @@ func (d *deployment) awaitPod(id, status string) {
 
 const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 
-// With includeWorkers version 1 shows the workers of endpoints as pods.
-func TestWorkersAsPods(t *testing.T) {
-	d := deploy(t, "")
-	endpoint := d.createObject("/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`)
-	var list []struct{ ID, EndpointID, DesiredStatus, Image string }
-	waitFor(t, func() (bool, any) {
-		_, _, text := d.do("GET", "/v1/pods?includeWorkers=true&endpointId="+endpoint, "")
-		must.Succeed(t, json.Unmarshal([]byte(text), &list), text)
-		return len(list) > 0, text
-	})
-	w := list[0]
-	must.Hold(t, w.EndpointID == endpoint && w.DesiredStatus == "RUNNING" && w.Image == "builtin/echo", "as a pod the worker is", w)
-	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
-	must.Contain(t, d.must(200, "GET", "/v1/pods/"+w.ID+"?includeWorkers=true", "").text, endpoint)
-	d.must(404, "GET", "/v1/pods/"+w.ID, "")
-	must.Contain(t, d.must(200, "GET", "/v1/endpoints/"+endpoint+"?includeWorkers=true", "").text, `"workers":[{"id":"`+w.ID)
-	d.createObject("/v2/serverless", `{"name":"without workers","image":"builtin/echo"}`)
-	must.Contain(t, d.must(200, "GET", "/v1/endpoints?includeWorkers=true", "").text, `"workers":[]`)
-}
-
 // If a pod's node is gone, other nodes say so. When it is back, it applies changes and deletions.
 func TestPodsOfANodeThatIsGone(t *testing.T) {
 	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}

@@ -117,25 +117,29 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 	awaitQueueReason(func(reason string) bool { return reason == "" })
 }
 
-// One node runs an endpoint's workers; every node shows them as pods and counts them by release.
+// One node runs an endpoint's workers. With includeWorkers, every node shows them as pods in version 1. It also counts them by release.
 func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	c := jobrunner.Config{DatabaseURL: pgtest.Start(t)}
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
+	nodes[0].createEndpoint(endpointWithoutWorkers("without workers"))
 	for _, d := range nodes {
 		e := echoEndpoint("has a worker")
 		e.Name = "of " + d.url
 		e.Workers.Min = 1
 		id := d.createEndpoint(e)
 		for i, reader := range nodes {
-			var workers []struct{ ID, EndpointID string }
+			var workers []struct{ ID, EndpointID, DesiredStatus, Image string }
 			waitFor(t, func() (bool, any) { // until its worker runs
 				status, _, body := reader.do("GET", "/v1/pods?includeWorkers=true&endpointId="+id, "")
 				return status == 200 && json.Unmarshal([]byte(body), &workers) == nil && len(workers) > 0, fmt.Sprintf("node %d: %d %s", i, status, body)
 			})
-			must.Require(t, len(workers) == 1 && workers[0].EndpointID == id, "node", i, workers)
+			must.Require(t, len(workers) == 1 && workers[0].EndpointID == id && workers[0].DesiredStatus == "RUNNING" && workers[0].Image == "builtin/echo", "node", i, workers)
+			must.Equal(t, reader.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
 			must.Contain(t, reader.must(200, "GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", "").text, id)
+			reader.must(404, "GET", "/v1/pods/"+workers[0].ID, "")
 			reader.must(404, "GET", "/v1/pods/absent?includeWorkers=true", "")
-			must.Contain(t, reader.must(200, "GET", "/v1/endpoints/"+id+"?includeWorkers=1", "").text, workers[0].ID)
+			must.Contain(t, reader.must(200, "GET", "/v1/endpoints/"+id+"?includeWorkers=1", "").text, `"workers":[{"id":"`+workers[0].ID)
+			must.Contain(t, reader.must(200, "GET", "/v1/endpoints?includeWorkers=true", "").text, `"workers":[]`)
 			must.Contain(t, reader.must(200, "GET", "/v2/serverless/"+id+"/releases", "").text, `"workersTotal":1`)
 		}
 	}

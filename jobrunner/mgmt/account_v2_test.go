@@ -10,72 +10,40 @@ import (
 
 const secretsPath = "/v2/account/secrets"
 
+// valueLastUpdatedAt is the time of the value's last update. The clauses SEC-01 to SEC-08 of the conformance suite have the other rules.
 func TestSecrets(t *testing.T) {
 	d := deploy(t)
 	must.Equal(t, d.mustSend(200, "GET", secretsPath, "").text, `{"secrets":[]}`+"\n", "the list of secrets")
-	created := d.mustSend(201, "POST", secretsPath, `{"name":"Token","value":"planted-1","description":"of the registry"}`)
-	d.expectMembers(created, map[string]string{"name": `"Token"`, "description": `"of the registry"`})
+	created := d.mustSend(201, "POST", secretsPath, `{"name":"Token","value":"planted-1"}`)
+	d.expectMembers(created, map[string]string{"name": `"Token"`, "description": ""})
+	must.Hold(t, created.get("createdAt") == created.get("valueLastUpdatedAt"), "created", created.text)
 	object := secretsPath + "/" + created.get("id").(string)
-	_, err := time.Parse(time.RFC3339, created.get("createdAt").(string))
-	must.Hold(t, err == nil && created.get("createdAt") == created.get("valueLastUpdatedAt"), "created", created.text)
-	must.Equal(t, d.mustSend(200, "GET", object, "").text, created.text, "the secret as read")
-	d.expectMembers(d.mustSend(201, "POST", secretsPath, `{"name":"token2","value":"planted-2"}`), map[string]string{"description": ""})
-
 	time.Sleep(2 * time.Millisecond) // the clock counts milliseconds
-	changed := d.mustSend(200, "PATCH", object, `{"value":"planted-3","description":""}`)
-	d.expectMembers(changed, map[string]string{"name": `"Token"`, "description": ""})
+	changed := d.mustSend(200, "PATCH", object, `{"value":"planted-2"}`)
 	must.Hold(t, changed.get("valueLastUpdatedAt") != created.get("valueLastUpdatedAt") &&
 		changed.get("createdAt") == created.get("createdAt"), "changed to", changed.text, "was", created.text)
 	described := d.mustSend(200, "PATCH", object, `{"description":"again"}`)
-	d.expectMembers(described, map[string]string{"description": `"again"`})
 	must.Equal(t, described.get("valueLastUpdatedAt"), changed.get("valueLastUpdatedAt"), "the time of the value after a change of the description", described.text)
-
-	for query, want := range map[string]int{"": 2, "?name=TOKEN": 1, "?name=Token2": 1, "?name=Tok": 0, "?name=": 0} {
-		list := d.mustSend(200, "GET", secretsPath+query, "")
-		must.Hold(t, len(list.get("secrets").([]any)) == want, query, "listed", list.text)
-	}
-	d.expectRefusal(409, `TOKEN\" is taken`, "POST", secretsPath, `{"name":"TOKEN","value":"planted-4"}`)
-	d.mustSend(204, "DELETE", object, "")
-	d.expectRefusal(404, "not found", "GET", object, "")
-	d.mustSend(201, "POST", secretsPath, `{"name":"TOKEN","value":"planted-6"}`)
+	d.expectMembers(d.mustSend(200, "GET", secretsPath+"?name=", ""), map[string]string{"secrets": `[]`})
+	d.expectRefusal(409, `TOKEN\" is taken`, "POST", secretsPath, `{"name":"TOKEN","value":"planted-3"}`)
 	must.Hold(t, !strings.Contains(d.transcript.String(), "planted"), "an answer has a value:", d.transcript.String())
 }
 
 // The bounds of value and description count bytes, not characters.
 func TestSecretRules(t *testing.T) {
 	d := deploy(t)
-	object := secretsPath + "/" + d.create(secretsPath, `{"name":"s","value":"planted"}`)
 	text := func(s string, n int) string { return `"` + strings.Repeat(s, n) + `"` }
 	for body, want := range map[string]string{
-		`{}`:                                                "missing property 'name'",
-		`{"name":"a"}`:                                      "missing property 'value'",
-		`{"value":"planted"}`:                               "missing property 'name'",
-		`{"name":"","value":"planted"}`:                     "$.name",
-		`{"name":"1a","value":"planted"}`:                   "$.name",
-		`{"name":"a b","value":"planted"}`:                  "$.name",
-		`{"name":"ä","value":"planted"}`:                    "$.name",
-		`{"name":"a\n","value":"planted"}`:                  "$.name",
-		`{"name":"RUNPOD_A","value":"planted"}`:             "must not begin with RUNPOD",
-		`{"name":"runPod","value":"planted"}`:               "must not begin with RUNPOD",
-		`{"name":` + text("a", 192) + `,"value":"planted"}`: "got 192 characters, want at most 191",
-		`{"name":"a","value":""}`:                           "at least 1",
-		`{"name":"a","value":null}`:                         "got null, want string",
-		`{"name":"a","value":{"planted":1}}`:                "got object, want string",
-		`{"name":"a","value":"planted","description":null}`: "got null, want string",
+		`{}`:                                  "missing property 'name'",
+		`{"name":"a"}`:                        "missing property 'value'",
+		`{"name":"a\n","value":"planted"}`:    "$.name",
+		`{"name":"runPod","value":"planted"}`: "must not begin with RUNPOD",
+		`{"name":"a","value":{"planted":1}}`:  "got object, want string",
+		`{"name":"a","value":"planted","description":null}`:                     "got null, want string",
 		`{"name":"a","value":"planted","description":` + text("é", 32768) + `}`: "got 65536 bytes, want at most 65535",
-		`{"name":"a","value":"planted","id":"x"}`:                               "'id' not allowed",
 		`{"name":"a","value":` + text("é", 1<<23) + `}`:                         "got 16777216 bytes, want at most 16777215",
 	} {
 		d.expectRefusal(422, want, "POST", secretsPath, body)
-	}
-	for body, want := range map[string]string{
-		`{}`:             "got no properties",
-		`{"name":"b"}`:   "'name' not allowed",
-		`{"value":""}`:   "at least 1",
-		`{"value":null}`: "got null",
-		`{"description":` + text("é", 32768) + `}`: "got 65536 bytes",
-	} {
-		d.expectRefusal(422, want, "PATCH", object, body)
 	}
 	d.mustSend(201, "POST", secretsPath, `{"name":"_a.b-c/D9","value":`+text("x", 1<<24-1)+`,"description":`+text("d", 65535)+`}`)
 	d.mustSend(201, "POST", secretsPath, `{"name":`+text("b", 191)+`,"value":"`+strings.Repeat(`\u00e9`, 1<<23-1)+`"}`)

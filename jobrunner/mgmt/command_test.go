@@ -66,23 +66,6 @@ func TestCommandsV2(t *testing.T) {
 	}
 }
 
-// An update of entrypoint keeps cmd, and vice versa, in whatever form the command is stored.
-func TestCommandUpdatesV2(t *testing.T) {
-	d := deploy(t)
-	path := "/v2/templates/" + d.create("/v2/templates", `{"name":"t","image":"i","args":"a b"}`)
-	for _, step := range []struct{ body, args, entrypoint, cmd string }{
-		{`{"disk":9}`, `"a b"`, `[]`, `["a","b"]`},
-		{`{"entrypoint":["e"]}`, `"{\"entrypoint\":[\"e\"],\"cmd\":[\"a\",\"b\"]}"`, `["e"]`, `["a","b"]`},
-		{`{"cmd":["c"]}`, `"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}"`, `["e"]`, `["c"]`},
-		{`{"cmd":[]}`, `"{\"entrypoint\":[\"e\"],\"cmd\":[]}"`, `["e"]`, `[]`},
-		{`{"args":"x"}`, `"x"`, `[]`, `["x"]`},
-		{`{"cmd":["x"]}`, `"{\"entrypoint\":[],\"cmd\":[\"x\"]}"`, `[]`, `["x"]`},
-		{`{"args":""}`, `""`, `[]`, `[]`},
-	} {
-		d.expectMembers(d.mustSend(200, "PATCH", path, step.body), map[string]string{"args": step.args, "entrypoint": step.entrypoint, "cmd": step.cmd})
-	}
-}
-
 // Each version reads what the other wrote.
 func TestCommandInTwoVersions(t *testing.T) {
 	d := deploy(t)
