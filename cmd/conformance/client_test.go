@@ -227,7 +227,7 @@ func TestClientThatCannotStart(t *testing.T) {
 		command []string
 		want    string
 	}{
-		{nil, nil, []string{"no-such-client"}, "no-such-client"},
+		{nil, nil, []string{"no-such-client"}, "can't run the client's command: exec: \"no-such-client\""},
 		{nil, nil, []string{"./no-such-client"}, "no-such-client"},
 		{map[string]string{"client": "#!/no/such/interpreter\n"}, nil, []string{"./client"}, "no such file"},
 		{map[string]string{"client": "neither a script nor a program"}, nil, []string{"./client"}, "exec format error"},

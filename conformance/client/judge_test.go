@@ -45,8 +45,6 @@ func TestOptions(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{}, "command is missing"},
-		{Options{Command: []string{"no-such-command"}}, "can't run"},
 		{Options{Command: []string{"true"}, Select: []string{"works", "wroks"}}, `"wroks" is neither`},
 		{Options{Command: []string{"true"}, Select: []string{"JOB-01"}}, `"JOB-01" is neither`},
 		{Options{Command: []string{"true"}, APIVersion: "v3"}, `invalid API version "v3"`},

@@ -31,23 +31,19 @@ func newTarget(t *testing.T) (target conformance.Target, dir string) {
 }
 
 // startDeployment starts a jobrunner in this process, behind wrap. Only the suite advances its clock.
-func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
+func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler) conformance.Target {
 	t.Helper()
-	target, callClock := startRunningDeployment(t, wrap, configure...)
+	target, callClock := startRunningDeployment(t, wrap)
 	must.Do(callClock(t.Context(), `{"stop":true}`))(t)
 	target.ClockStopped = true
 	return target
 }
 
 // startRunningDeployment starts a jobrunner whose clock runs. callClock sends a body to /clock and returns the time.
-func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) (_ conformance.Target, callClock func(ctx context.Context, body string) (time.Time, error)) {
+func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler) (_ conformance.Target, callClock func(ctx context.Context, body string) (time.Time, error)) {
 	t.Helper()
 	target, dir := newTarget(t)
-	config := jobrunner.Config{APIKey: target.Key, KeyDir: dir, AdminClock: true}
-	for _, change := range configure {
-		change(&config)
-	}
-	j := must.Do(jobrunner.New(context.Background(), config))(t)
+	j := must.Do(jobrunner.New(context.Background(), jobrunner.Config{APIKey: target.Key, KeyDir: dir, AdminClock: true}))(t)
 	t.Cleanup(func() { must.Succeed(t, j.Close()) })
 	handler := j.Handler()
 	if wrap != nil {
@@ -55,7 +51,7 @@ func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, 
 	}
 	target.BaseURL = startServer(t, handler)
 	callClock = func(ctx context.Context, body string) (time.Time, error) {
-		return askClock(ctx, j.Handler(), http.MethodPost, target.Key, body)
+		return askClock(ctx, j.Handler(), target.Key, body)
 	}
 	target.Advance = advanceWith(callClock)
 	return target, callClock
@@ -69,15 +65,15 @@ func advanceWith(callClock func(ctx context.Context, body string) (time.Time, er
 }
 
 // askClock sends a request to /clock and returns the deployment's time.
-func askClock(ctx context.Context, h http.Handler, method, key, body string) (time.Time, error) {
-	req := httptest.NewRequestWithContext(ctx, method, "/clock", strings.NewReader(body))
+func askClock(ctx context.Context, h http.Handler, key, body string) (time.Time, error) {
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/clock", strings.NewReader(body))
 	req.RemoteAddr = "127.0.0.1:1"
 	req.Header.Set("Authorization", "Bearer "+key)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
 	var answer struct{ Now time.Time }
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK {
-		return time.Time{}, fmt.Errorf("%s /clock: %d %s", method, w.Code, w.Body)
+		return time.Time{}, fmt.Errorf("POST /clock: %d %s", w.Code, w.Body)
 	}
 	return answer.Now, nil
 }

@@ -250,7 +250,7 @@ func startNodes(t *testing.T, n int) conformance.Target {
 	callClocks := func(ctx context.Context, body string) (time.Time, error) {
 		var times []time.Time
 		for _, h := range handlers {
-			now, err := askClock(ctx, h, http.MethodPost, target.Key, body)
+			now, err := askClock(ctx, h, target.Key, body)
 			if err != nil {
 				return now, err
 			}
@@ -261,7 +261,7 @@ func startNodes(t *testing.T, n int) conformance.Target {
 	target.Advance = advanceWith(callClocks)
 	must.Do(callClocks(t.Context(), `{"stop":true}`))(t)
 	for i, h := range handlers[1:] {
-		must.Do(askClock(t.Context(), h, http.MethodPost, target.Key, fmt.Sprintf(`{"advance":%d}`, (i+1)*int(skew.Milliseconds()))))(t)
+		must.Do(askClock(t.Context(), h, target.Key, fmt.Sprintf(`{"advance":%d}`, (i+1)*int(skew.Milliseconds()))))(t)
 	}
 	target.ClockStopped = true
 	return target

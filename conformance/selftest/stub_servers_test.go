@@ -25,7 +25,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
 // stubHandlers answer every request in the same way.
@@ -224,8 +223,8 @@ func TestSlowResponsesWhileClockAdvances(t *testing.T) {
 			var responses atomic.Int64
 			start := startDeployment
 			if !stopped {
-				start = func(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
-					target, _ := startRunningDeployment(t, wrap, configure...)
+				start = func(t *testing.T, wrap func(http.Handler) http.Handler) conformance.Target {
+					target, _ := startRunningDeployment(t, wrap)
 					return target
 				}
 			}

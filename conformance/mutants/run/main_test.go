@@ -207,6 +207,11 @@ type noImports struct{}
 
 func (noImports) Import(path string) (*types.Package, error) { return nil, errors.New(path) }
 
+func findVariant(id string) variants.Variant {
+	list := variants.All()
+	return list[slices.IndexFunc(list, func(v variants.Variant) bool { return v.ID == id })]
+}
+
 // groupCount is the number of deployments of the variants that aren't Exact. `make variants` starts one for each variant.
 const groupCount = 14
 
@@ -261,15 +266,33 @@ func TestVariantsAreReasoned(t *testing.T) {
 	}
 }
 
-// A fault is detected in a deployment with variants, too: the lateness that the suite grants them hides no fault.
+// A fault is detected in a deployment with a variant, too: neither the lateness that the suite grants to variants nor
+// another algorithm of rate limits hides it.
 func TestVariantsHideNoFault(t *testing.T) {
 	binary := faultyJobrunner(t)
-	list := variants.All()
-	m := findMutant(t, "volume-shrinks")
-	i := slices.IndexFunc(list, func(v variants.Variant) bool { return v.ID == "gzip" })
-	faulty := variants.Variant{ID: m.ID, Description: m.Description, Fault: m.Fault}
-	c := judgeGroup(t.Context(), binary, group{list[i], faulty}, "V")
-	must.Hold(t, !c.ok() && strings.Contains(c.line(), m.Clause), m.ID, "is not detected:", c.line())
+	for _, c := range []struct {
+		variant, mutant string
+		inShort         bool
+	}{
+		{"gzip", "volume-shrinks", true},
+		{"token-bucket", "rate-cancel-more", true}, {"token-bucket", "rate-purge-queue-more", false}, {"token-bucket", "rate-requests-less", false},
+		{"token-bucket", "window-11s", true}, {"token-bucket", "window-9500ms", false},
+		{"calendar-window", "rate-cancel-more", false}, {"calendar-window", "rate-requests-less", false}, {"calendar-window", "window-9500ms", false},
+	} {
+		if testing.Short() && !c.inShort {
+			continue // one fault of each kind is enough
+		}
+		t.Run(c.variant+" "+c.mutant, func(t *testing.T) {
+			t.Parallel()
+			m := findMutant(t, c.mutant)
+			g := group{findVariant(c.variant)}
+			g[0].Exact = m.Clause == "RAT-10" // no lateness is granted to the end of a window
+			alone := judgeGroup(t.Context(), binary, g, m.Clause)
+			must.Hold(t, alone.ok() && alone.judged == 1, alone.judged, "clauses are judged without the fault:", alone.line())
+			faulty := judgeGroup(t.Context(), binary, append(g, variants.Variant{ID: m.ID, Fault: m.Fault}), m.Clause)
+			must.Hold(t, strings.Contains(faulty.line(), "FAIL "+m.Clause), "it is not detected:", faulty.line())
+		})
+	}
 }
 
 // The description doesn't say how long a cancelled job exists. The clauses about /cancel accept a minute.
@@ -282,8 +305,7 @@ func TestCancelledJobMayBeDeleted(t *testing.T) {
 // A missing operation is detected even if every 404 has the same words.
 func TestMissingOperationsBehindAlikeAnswers(t *testing.T) {
 	binary := faultyJobrunner(t)
-	list := variants.All()
-	alike := list[slices.IndexFunc(list, func(v variants.Variant) bool { return v.ID == "404-alike" })]
+	alike := findVariant("404-alike")
 	missing := func(method, path string) string {
 		return `{"wire": {"method": "` + method + `", "path": "` + path + `", "stub": true, "answer": {"status": 404, "header": {"Content-Type": "application/problem+json"}, "body": "{}"}}}`
 	}

@@ -209,12 +209,6 @@ func complaint(a answer) string {
 	return exampleValues.ReplaceAllString(text, "*")
 }
 
-func TestServedDifferencesHaveReasons(t *testing.T) {
-	for _, a := range slices.Concat(readAccepted(t, servedTable), readAccepted(t, originalsTable)) {
-		must.Hold(t, a.topic != "", "a line has no reason:", a.what)
-	}
-}
-
 // The server accepts exactly the requests that the served documents allow, and answers with exactly their members.
 // testdata/served.tsv has the rules that no schema can express.
 func TestServedDocumentsAreTrue(t *testing.T) {

@@ -328,7 +328,7 @@ func readAccepted(t *testing.T, table string) (list []accepted) {
 			continue
 		}
 		f := strings.Split(line, "\t")
-		must.Require(t, len(f) == 4, len(f), "columns, want 4:", line)
+		must.Require(t, len(f) == 4 && f[3] != "", len(f), "columns, want 4, the last with a reason:", line)
 		a := accepted{what: f[0], include: regexp.MustCompile(f[1]), topic: f[3]}
 		if f[2] != "-" {
 			a.exclude = regexp.MustCompile(f[2])
