@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -304,16 +303,4 @@ type fixedAnswer string
 
 func (a fixedAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
-}
-
-// Joining a split command gives a text that splits into the same words.
-func FuzzArgs(f *testing.F) {
-	fuzz.Run(f, func(t *testing.T, args string) {
-		command, err := startcmd.Parse(args)
-		if err != nil {
-			return
-		}
-		again := must.Do(startcmd.Parse(command.String()))(t)
-		must.Hold(t, command.Equal(again), args, command, "which is joined to", command, "and split into", again)
-	}, fuzz.Seed{`a 'b c' "d\"e" \ f`}, fuzz.Seed{"--x=\"$HOME\" '' `y`"}, fuzz.Seed{"a\\\nb\tc"})
 }

@@ -242,12 +242,8 @@ func Defaults(api API, resource string) []byte {
 
 // FieldsOf returns the fields of a resource's body of use u in table order.
 func FieldsOf(api API, resource string, u Use) []Field {
-	return fieldsOf(Fields, api, resource, u)
-}
-
-func fieldsOf(fields []Field, api API, resource string, u Use) []Field {
 	var out []Field
-	for _, f := range fields {
+	for _, f := range Fields {
 		if f.API == api && f.Resource == resource && f.In(u) {
 			out = append(out, f)
 		}

@@ -205,18 +205,9 @@ func usesOf(f Field) string {
 func rules(f Field) string {
 	all := []string{typeOf(f), "", values(f), f.Note}
 	if f.Default != "" {
-		all[1] = "default " + defaultOf(f)
+		all[1] = "default " + code(f.Default)
 	}
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
-}
-
-func defaultOf(f Field) string {
-	for _, list := range openLists {
-		if f.Default == jsonList(list.values) {
-			return fmt.Sprintf("all [%s](#%s)", list.title, list.anchor)
-		}
-	}
-	return code(f.Default)
 }
 
 func values(f Field) string {
@@ -379,26 +370,4 @@ func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
 	legend := 1 + 3 // rows of the introduction's table, with its header
 	want := operationsAndFields + len(choiceRows()) + operationTables + fieldTables + legend
 	must.Equal(t, rows, want, "rows that the document prints")
-}
-
-func TestCells(t *testing.T) {
-	for _, c := range []struct{ name, got, want string }{
-		{"bounds", values(f("a", "integer", readWrite, between(10, 4096), unit("GB"))), "10 to 4096 GB"},
-		{"bounds or zero", values(f("a", "integer", readWrite, between(5000, 604800000), orZero, unit("ms"))), "0, or 5000 to 604800000 ms"},
-		{"fraction", values(f("a", "number", readWrite, atLeast(0.5), unit("s"))), "at least 0.5 s"},
-		{"length", values(f("a", "string", readWrite, atMost(191))), "at most 191 characters"},
-		{"length in bytes", values(f("a", "string", readWrite, atMost(191), unit("bytes"))), "at most 191 bytes"},
-		{"open list", values(f("a", "[]string", readWrite, atLeast(1), openEnum(GPUPoolIDs))), "not empty; [GPU pools](#gpu-pools)"},
-		{"values", values(f("a", "string", readWrite, oneOf("X", "Y"))), "`X`, `Y`"},
-		{"form", values(f("a", "[]string", readWrite, form(Port))), `\<port>/\<http|tcp> with a port from 1 to 65535, such as 8000/http`},
-		{"clearing value", values(f("a", "string", readWrite, clearedBy(`""`))), "cleared by `\"\"`"},
-		{"common failures", numbers(commonErrors(Jobs)), "401, 403, 404, 429, 500"},
-		{"unit alone", values(f("a", "integer", Read, unit("ms"))), "ms"},
-		{"bodies", usesOf(f("a", "string", readWrite, required(Create|Read))), `C\*UR\*`},
-		{"type", typeOf(f("a", "[]string", readWrite, nullable)), "array of string or null"},
-		{"default", defaultOf(f("a", "string", readWrite, defaultTo(`""`))), "`\"\"`"},
-		{"default of all", defaultOf(f("a", "[]string", readWrite, defaultTo(jsonList(DataCenterIDs)))), "all [Data centers](#data-centers)"},
-	} {
-		must.Equal(t, c.got, c.want, c.name)
-	}
 }
