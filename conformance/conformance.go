@@ -82,8 +82,11 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Target.Key == "" {
-		return nil, fmt.Errorf("the target's API key is missing: set GPUCLOUD_API_KEY")
+	switch o.Target.Key {
+	case "":
+		return nil, errors.New("the target's API key is missing: set GPUCLOUD_API_KEY")
+	case o.Target.OtherKey, o.Target.UserKey:
+		return nil, errors.New("GPUCLOUD_OTHER_API_KEY and GPUCLOUD_USER_API_KEY must not be the key of GPUCLOUD_API_KEY")
 	}
 	r := &run{Options: o, started: time.Now()}
 	r.setDefaults()

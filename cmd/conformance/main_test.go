@@ -142,7 +142,6 @@ func TestUsage(t *testing.T) {
 		"- isn't a ledger of a run: choose a regular file":       {"sweep", "--ledger=-"},
 		"invalid --defer -: expected a file":                     {"run", "--base-url=" + url, "--defer=-"},
 		"invalid --parallel: expected at least 1, got 0":         {"run", "--base-url=" + url, "--parallel=0"},
-		"invalid --max-requests: expected at least 0, got -1":    {"run", "--base-url=" + url, "--max-requests=-1"},
 		"invalid --max-requests: expected at least 0, got -2":    {"run", "--dry-run", "--local", "--max-requests=-2"},
 		"invalid --reruns: expected at least 0, got -1":          {"run", "--base-url=" + url, "--reruns=-1"},
 		"invalid --max-seconds: expected at least 0, got NaN":    {"run", "--base-url=" + url, "--max-seconds=NaN"},
@@ -166,9 +165,10 @@ func TestUsage(t *testing.T) {
 	} {
 		must.Contain(t, runExpecting(t, command(t, args...), 2), want)
 	}
-	cmd := command(t, "run", "--base-url="+url)
-	cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY=")
-	must.Contain(t, runExpecting(t, cmd, 2), "set GPUCLOUD_API_KEY")
+	noKey, sameKey := command(t, "run", "--base-url="+url), command(t, "run", "--base-url="+url)
+	noKey.Env, sameKey.Env = append(noKey.Env, "GPUCLOUD_API_KEY="), append(sameKey.Env, "GPUCLOUD_USER_API_KEY="+key)
+	must.Contain(t, runExpecting(t, noKey, 2), "set GPUCLOUD_API_KEY")
+	must.Contain(t, runExpecting(t, sameKey, 2), "must not be the key of GPUCLOUD_API_KEY")
 }
 
 func tempFile(t *testing.T, text string) string {

@@ -41,6 +41,11 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 			j.Status().Is(200).Equal("id", j.ID)
 		}
 	}},
+	{ID: "JOB-03-every", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		for _, j := range newScene(c).jobs() {
+			j.Status().Is(200).Equal("id", j.ID)
+		}
+	}},
 	{ID: "JOB-04", Source: "Job, id", Statement: "Two jobs never have the same id.", Allow: suite.Queue, Jobs: 100, Requests: 100, Seconds: 100, Run: func(c *suite.C) {
 		ids := map[string]bool{}
 		for range localOrRemote(c, 100, 5) {
@@ -181,13 +186,15 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 			}
 			s.expectUnchanged()
 		}},
-	{ID: "JOB-48", Source: "States and transitions", Statement: "Only POST changes a job: a GET of /run, /runsync, /cancel, /retry or /purge-queue changes nothing.",
-		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "JOB-48", Source: "States and transitions", Statement: "Only POST changes a job: GET, HEAD and OPTIONS of /run, /runsync, /cancel, /retry and /purge-queue don't.",
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 100, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			s := newScene(c)
 			for _, op := range jobOperations {
 				if op.method == http.MethodPost && !isOpenAI(op) {
 					for _, id := range s.ids(op) {
-						sendTo(c, jobAPI, http.MethodGet, op.pathFor(id), op.validBody(c, nil, c.Nonce()))
+						for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
+							sendTo(c, jobAPI, method, op.pathFor(id), op.validBody(c, nil, c.Nonce()))
+						}
 					}
 				}
 			}

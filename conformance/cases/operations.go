@@ -143,7 +143,7 @@ var operationsOfV2 = []contractOperation{
 	{v2API, "PATCH", "/pods/{id}", "pod", effectUpdate, renameBody, true},
 	{v2API, "DELETE", "/pods/{id}", "pod", effectDelete, nil, true},
 	{v2API, "GET", "/pods/{id}/logs", "pod", effectRead, nil, true},
-	{v2API, "POST", "/pods/{id}/action", "pod", effectUpdate, startBody, true},
+	{v2API, "POST", "/pods/{id}/action", "pod", effectUpdate, func(*suite.C, *realObjects, string) suite.M { return suite.M{"action": "start"} }, true},
 
 	{v2API, "GET", "/clusters", "cluster", effectRead, nil, true},
 	{v2API, "GET", "/clusters/{id}", "cluster", effectRead, nil, true},
@@ -205,8 +205,6 @@ func endpointBodyV2(c *suite.C, _ *realObjects, word string) suite.M {
 func renameBody(_ *suite.C, _ *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word}
 }
-
-func startBody(*suite.C, *realObjects, string) suite.M { return suite.M{"action": "start"} }
 
 // String returns a form such as "GET /v2/templates/{id}", or "GET /status/{id}" for the job API.
 func (op contractOperation) String() string {

@@ -198,7 +198,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		Live:      suite.LiveLevel{Level: suite.Unspec, Reason: "RunPod doesn't document a wait outside the limits"},
 		Needs:     suite.AnyEndpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
 			requireDistinctErrors(c)
-			for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5"} {
+			for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1500.5"} {
 				submit(c, "/runsync?wait="+wait, suite.Submission(suite.Echo())).BadRequest()
 			}
 		}},

@@ -34,6 +34,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	{ID: "T-03", Source: "Template, imageName", Statement: "A template without imageName returns 400.", Run: func(c *suite.C) {
 		c.NewTemplate("v1")
 		c.Create("v1", "/templates", suite.M{"name": c.Name()}).BadRequest()
+		c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": nil}).BadRequest()
 		c.Should(func() { c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": ""}).BadRequest() })
 	}},
 	{ID: "T-04", Source: "Template, name", Statement: "A template without a name returns 400.", Run: func(c *suite.C) {
