@@ -207,10 +207,7 @@ func unknownKeys(c *suite.C) []suite.Option {
 // description doesn't say whether it is accepted.
 func malformedCredentials(c *suite.C) (list []suite.Option) {
 	key := c.Target.Key
-	last := "a"
-	if strings.HasSuffix(key, last) {
-		last = "b"
-	}
+	last := string("ab"[strings.Count(key[len(key)-1:], "a")]) // isn't the key's last character
 	otherCase := strings.Map(func(r rune) rune { return unicode.ToUpper(r) + unicode.ToLower(r) - r }, key)
 	if otherCase == key { // it has no letters
 		otherCase = "x"
