@@ -345,10 +345,8 @@ func (j *Jobrunner) Drain(ctx context.Context) {
 
 // Running counts the jobs that this process's workers run.
 func (j *Jobrunner) Running() (n int) {
-	for _, queue := range j.engine.Queues() {
-		if _, runsHere := j.pools.Leadership(queue); runsHere {
-			n += j.engine.Counts(queue).InProgress
-		}
+	for _, queue := range j.pools.Queues() {
+		n += j.engine.Counts(queue).InProgress
 	}
 	return n
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"time"
 )
 
 // row is a row of the table jobs. schema.go explains its columns. deleteAt is in the column gone.
@@ -73,9 +74,7 @@ type effect struct {
 	clearsResult bool // output and chunks of the last run are deleted
 	setsResult   bool // the event's output and the field message become the job's result
 
-	message   string
-	delay     int64 // time in the queue, of a job that starts
-	execution int64 // execution time of a job that ends
+	message string
 }
 
 // apply decides every transition of a job:
@@ -108,7 +107,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 		if fx.ok = r.state == InQueue; fx.ok {
 			r.state, r.worker, r.attempt, r.startedAt = InProgress, ev.worker, r.attempt+1, now
 			r.deadline = now + cmp.Or(r.timeout, ev.timeout, DefaultTimeout.Milliseconds())
-			fx.delay, fx.wholeRow = max(0, now-r.queuedAt), false
+			fx.wholeRow = false
 		}
 	case completed, failed, progressed, lost, returned:
 		if fx.ok = running && r.worker == ev.worker && r.attempt == ev.attempt; fx.ok {
@@ -137,9 +136,6 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 		}
 	}
 	fx.to = r.state
-	if running && fx.to.Terminal() {
-		fx.execution = max(0, r.finishedAt-r.startedAt)
-	}
 	return fx
 }
 
@@ -181,6 +177,23 @@ func (r *row) passTime(now int64) (changed bool) {
 		return false
 	}
 	return true
+}
+
+// delay returns the time from queueing to the start, or 0 before the start. The clocks of machines that share a
+// database may differ a little.
+func (r *row) delay() time.Duration {
+	if r.startedAt == 0 {
+		return 0
+	}
+	return max(0, duration(r.startedAt-r.queuedAt))
+}
+
+// execution returns the time from the start to the end, or 0 before the end.
+func (r *row) execution() time.Duration {
+	if r.startedAt == 0 || r.finishedAt == 0 {
+		return 0
+	}
+	return max(0, duration(r.finishedAt-r.startedAt))
 }
 
 // done reports whether the job has ended and has no pending webhook call.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -74,7 +75,7 @@ func TestApplyLost(t *testing.T) {
 		if attempt == 1 {
 			must.Hold(t, fx.retry && fx.clearsResult && r.state == InQueue && r.turn == 7 && r.worker == "", "the first loss has the effect", fx, "and the job is", r)
 		} else {
-			must.Hold(t, fx.setsResult && fx.message == "job timed out after 1 retries: it crashed" && r.state == Failed && fx.execution == 10, "the second loss has the effect", fx, "and the job is", r)
+			must.Hold(t, fx.setsResult && fx.message == "job timed out after 1 retries: it crashed" && r.state == Failed && r.execution() == 10*time.Millisecond, "the second loss has the effect", fx, "and the job is", r)
 		}
 	}
 }

@@ -260,9 +260,6 @@ func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err er
 // jobs learn from their next report that they must stop.
 func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 	for _, name := range []string{BatchQueue(endpoint), endpoint} {
-		e.mu.Lock()
-		e.storedQueues = slices.DeleteFunc(e.storedQueues, func(known string) bool { return known == name })
-		e.mu.Unlock()
 		if q := e.loadedQueue(name); q != nil {
 			q.mu.Lock()
 			for _, j := range q.jobs {

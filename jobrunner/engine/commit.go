@@ -271,7 +271,7 @@ func (c *committer) storeWithRetries(ctx context.Context, pending []*commit) {
 		withdrawn, full := false, sqldb.Classify(err) == sqldb.Full
 		for _, p := range pending {
 			p.fail(err)
-			withdrawn = c.withdraw(p, full) || withdrawn
+			withdrawn = c.withdraw(p) || withdrawn
 		}
 		if withdrawn && full { // the rest may fit on the disk
 			continue
@@ -408,7 +408,7 @@ func newTransition(j *job, fx effect) transition {
 	}
 	t := transition{callDue: j.callAt > 0, Event: Event{
 		Endpoint: j.endpoint, Job: j.id, From: fx.from, To: fx.to, Retry: fx.retry, Counts: j.queue.counts,
-		Delay: duration(fx.delay), Execution: duration(fx.execution),
+		Delay: j.delay(), Execution: j.execution(),
 	}}
 	if fx.from == InProgress && (fx.to == Completed || fx.to == Failed) {
 		v := j.view(math.MaxInt32)

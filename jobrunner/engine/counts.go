@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ type Event struct {
 	From, To State
 	// Retry reports that the job was requeued because its worker died.
 	Retry bool
-	// Delay is the time in the queue of a job that is now IN_PROGRESS.
+	// Delay is the time in the queue of a job that has started.
 	Delay time.Duration
 	// Execution is the running time of a job that ended; 0 if it never ran.
 	Execution time.Duration
@@ -77,18 +78,13 @@ func (e *Engine) CountsNow(ctx context.Context, queue string) (Counts, error) {
 	return e.store.counts(ctx, queue)
 }
 
-// Queues returns the names of the queues that have or had jobs. On a shared database it lacks the
-// queues that other processes have created since this process started.
-func (e *Engine) Queues() []string {
-	e.mu.RLock()
-	names := slices.Clone(e.storedQueues)
-	e.mu.RUnlock()
-	for _, q := range e.loadedQueues() {
-		if e.Counts(q.name) != (Counts{}) && !slices.Contains(names, q.name) {
-			names = append(names, q.name)
-		}
+// StoredQueues returns the names of the queues that have or had jobs. It returns none if all jobs are in memory.
+func (e *Engine) StoredQueues(ctx context.Context) (names []string, err error) {
+	if e.store == nil {
+		return nil, nil
 	}
-	return names
+	counts, err := e.store.allCounts(ctx, selectAllCounts)
+	return slices.Collect(maps.Keys(counts)), err
 }
 
 // Active returns the counts of all queues with queued or running jobs. It runs at most one statement.
@@ -102,11 +98,7 @@ func (e *Engine) Active(ctx context.Context) (all map[string]Counts, err error) 
 	for _, q := range e.loadedQueues() {
 		all[q.name] = e.Counts(q.name)
 	}
-	for name, c := range all {
-		if c.InQueue == 0 && c.InProgress == 0 {
-			delete(all, name)
-		}
-	}
+	maps.DeleteFunc(all, func(_ string, c Counts) bool { return c.InQueue == 0 && c.InProgress == 0 })
 	return all, nil
 }
 

@@ -48,10 +48,9 @@ type Engine struct {
 	hub     hub
 	lastKey atomic.Int64
 
-	mu           sync.RWMutex
-	queues       map[string]*queue
-	loading      sync.Mutex // held while endpoints are claimed or released, queues are loaded, or id changes
-	storedQueues []string   // the names of queues whose counts were stored at the start
+	mu      sync.RWMutex
+	queues  map[string]*queue
+	loading sync.Mutex // held while endpoints are claimed or released, queues are loaded, or id changes
 
 	number atomic.Int64                       // of this process on a shared database; part of job keys
 	id     atomic.Pointer[string]             // of this process on a shared database, or ""
@@ -100,8 +99,8 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		e.committing.Wait()
 	}
 	if e.store != nil && !e.DB.Shared() {
-		err := e.loadQueues(ctx, 0, e.storedQueues...)
-		if err == nil {
+		names, err := e.StoredQueues(ctx)
+		if err = cmp.Or(err, e.loadQueues(ctx, 0, names...)); err == nil {
 			err = e.commits.flushUnlessDiskFull()
 		}
 		if err != nil {
@@ -131,16 +130,12 @@ func (e *Engine) prepareStore(ctx context.Context) error {
 	if err := e.rewind(ctx); err != nil {
 		return fmt.Errorf("moving the times of the jobs to a clock that was set back: %w", err)
 	}
-	counts, err := e.store.allCounts(ctx, selectAllCounts)
-	if e.storedQueues = slices.Collect(maps.Keys(counts)); err == nil {
-		err = e.DB.Read(ctx, func(r *sqldb.Reader) error {
-			var last int64
-			err := r.QueryRow(`SELECT COALESCE(MAX(k), 0) FROM (SELECT MAX(k) AS k FROM jobs UNION ALL SELECT MAX(k) FROM batches) AS keys`).Scan(&last)
-			e.lastKey.Store(last)
-			return err
-		})
-	}
-	return err
+	return e.DB.Read(ctx, func(r *sqldb.Reader) error {
+		var last int64
+		err := r.QueryRow(`SELECT COALESCE(MAX(k), 0) FROM (SELECT MAX(k) AS k FROM jobs UNION ALL SELECT MAX(k) FROM batches) AS keys`).Scan(&last)
+		e.lastKey.Store(last)
+		return err
+	})
 }
 
 // Close stops the engine's goroutines and requeues the jobs that this process handed out.

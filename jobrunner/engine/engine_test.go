@@ -141,7 +141,7 @@ func (t *tester) restart() {
 	t.start()
 	if t.db.Shared() { // as a node does
 		var endpoints []string
-		for _, queue := range t.Queues() {
+		for _, queue := range must.Do(t.StoredQueues(t.ctx))(t) {
 			endpoints = append(endpoints, engine.EndpointOf(queue))
 		}
 		must.Do(t.Claim(t.ctx, endpoints...))(t)
@@ -222,7 +222,7 @@ func TestErrorsTakeMemory(t *testing.T) {
 	must.Hold(t, strings.HasPrefix(e.get(id).Error, "the result, of 32768 bytes, could not be stored"), "the error of the last job:", e.get(id).Error)
 }
 
-// Each transition, but no chunk, is observed once, with the job's delay or execution time.
+// Each transition, but no chunk, is observed once, with the job's delay and execution time.
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []engine.Event
@@ -243,7 +243,7 @@ func TestObserve(t *testing.T) {
 			{From: engine.InQueue, To: engine.InProgress, Delay: 2 * time.Second, Counts: engine.Counts{InProgress: 1}},
 			{From: engine.InProgress, To: engine.InQueue, Retry: true, Counts: engine.Counts{InQueue: 1, Retried: 1}},
 			{From: engine.InQueue, To: engine.InProgress, Delay: time.Second, Counts: engine.Counts{InProgress: 1, Retried: 1}},
-			{From: engine.InProgress, To: engine.Completed, Execution: 3 * time.Second, Counts: engine.Counts{Completed: 1, Retried: 1}},
+			{From: engine.InProgress, To: engine.Completed, Delay: time.Second, Execution: 3 * time.Second, Counts: engine.Counts{Completed: 1, Retried: 1}},
 			{To: engine.InQueue, Counts: engine.Counts{InQueue: 1, Completed: 1, Retried: 1}},
 			{From: engine.InQueue, To: engine.Cancelled, Counts: engine.Counts{Completed: 1, Retried: 1}},
 		}

@@ -46,7 +46,11 @@ func (e *Engine) watch(endpoint, id string, endOnly bool) *Watch {
 // such a result, the caller reads the job: it may have been cancelled, for example.
 func (w *Watch) End() *Job { return w.job.Load() }
 
+// Stop ends the watch, unless it is nil.
 func (w *Watch) Stop() {
+	if w == nil {
+		return
+	}
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	delete(w.hub.watches[w.key], w)

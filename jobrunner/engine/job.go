@@ -136,21 +136,6 @@ type Job struct {
 	key int64
 }
 
-func (j *Job) setTimes(queued, started, finished int64) {
-	j.Queued = time.UnixMilli(queued)
-	if finished > 0 {
-		j.Finished = time.UnixMilli(finished)
-	}
-	if started == 0 {
-		return
-	}
-	// The clocks of machines that share a database may differ a little.
-	j.Started, j.Delay = time.UnixMilli(started), max(0, duration(started-queued))
-	if finished > 0 {
-		j.Execution = max(0, duration(finished-started))
-	}
-}
-
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 // AppendJSON appends the job as JSON (service description, Job). The members depend on the state. The

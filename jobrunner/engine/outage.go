@@ -13,7 +13,7 @@ import (
 func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	for _, p := range pending {
 		if p.hasFailed() {
-			c.withdraw(p, true) // submissions recorded during the outage: their clients got an error
+			c.withdraw(p) // submissions recorded during the outage: their clients got an error
 		}
 	}
 	all := mergeCommits(pending)
@@ -26,35 +26,35 @@ func (c *committer) try(pending []*commit) (unstored []*commit, err error) {
 	if sqldb.Classify(err) != sqldb.Full {
 		return pending, err
 	}
-	needsSpace := map[*job]bool{} // the job's change isn't small
+	small := slices.DeleteFunc(slices.Clone(all.changes), func(ch *change) bool {
+		return ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange
+	})
+	stored := map[*job]bool{}
 	// The last slice is for batches without changes of jobs.
-	for _, slice := range append(slices.Collect(slices.Chunk(all.changes, reservedChanges)), nil) {
-		small := &commit{counts: all.counts, batches: all.batches, process: all.process}
-		for _, ch := range slice {
-			needsSpace[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange
-			if !needsSpace[ch.job] {
-				small.changes = append(small.changes, ch)
-			}
-		}
-		if small.empty() {
+	for _, slice := range append(slices.Collect(slices.Chunk(small, reservedChanges)), nil) {
+		part := &commit{changes: slice, counts: all.counts, batches: all.batches, process: all.process}
+		if part.empty() {
 			continue
 		}
-		if smallErr := c.engine.store.commit(small, true); smallErr != nil {
+		if smallErr := c.engine.store.commit(part, true); smallErr != nil {
 			return pending, errors.Join(err, smallErr)
+		}
+		for _, ch := range slice {
+			stored[ch.job] = true
 		}
 	}
 	for _, p := range pending {
-		waiting := slices.DeleteFunc(slices.Clone(p.changes), func(ch *change) bool { return !needsSpace[ch.job] })
-		if len(waiting) == 0 {
-			continue
-		}
-		for _, ch := range p.changes {
-			if !needsSpace[ch.job] {
+		// The next try must not store these changes again, over later changes of their jobs and batches.
+		p.batches = nil
+		p.changes = slices.DeleteFunc(p.changes, func(ch *change) bool {
+			if stored[ch.job] {
 				ch.forget()
 			}
+			return stored[ch.job]
+		})
+		if len(p.changes) > 0 {
+			unstored = append(unstored, p)
 		}
-		p.changes, p.batches = waiting, nil // the next try must not store the stored changes again, over later changes of their jobs and batches
-		unstored = append(unstored, p)
 	}
 	if len(unstored) == 0 {
 		err = nil
@@ -87,45 +87,35 @@ func mergeCommits(pending []*commit) *commit {
 	return all
 }
 
-// withdraw removes the jobs whose submission has failed, and reports whether there are any.
-// Unless the commit was rolled back, the jobs may be stored, and the next try deletes them.
-func (c *committer) withdraw(p *commit, rolledBack bool) (withdrawn bool) {
-	all := p.changes
-	p.changes = nil
-	for _, ch := range all {
+// withdraw removes the jobs whose submission has failed, and reports whether there are any. The jobs may be
+// stored, so their removal is a change of the open commit.
+func (c *committer) withdraw(p *commit) (withdrawn bool) {
+	ids := map[string]bool{}
+	for _, ch := range p.changes {
 		if !ch.isNew {
-			p.changes = append(p.changes, ch)
 			continue
 		}
-		withdrawn = true
-		j := ch.job
-		j.queue.mu.Lock()
-		if fx := j.apply(event{kind: removal}, 0); fx.ok {
-			j.queue.move(j, fx)
-			counts := &j.queue.counts // move doesn't lower these: a worker may have run the job
-			counts.Retried -= j.retries
-			switch fx.from {
-			case Completed:
-				counts.Completed--
-			case Failed:
-				counts.Failed--
-			}
+		j, q := ch.job, ch.job.queue
+		ids[j.id] = true
+		q.mu.Lock()
+		if j.state != absent { // a worker may have run the job, and a removal doesn't lower the totals
+			q.counts.Retried -= j.retries
+			q.counts.Completed -= boolToInt(j.state == Completed)
+			q.counts.Failed -= boolToInt(j.state == Failed)
+			q.applyAt(j, event{kind: removal}, 0)
 		}
-		c.mu.Lock()
-		for _, affected := range []*commit{p, c.open} {
-			affected.events = slices.DeleteFunc(affected.events, func(t transition) bool { return t.Job == j.id })
-		}
-		p.counts[j.queue.name], c.open.counts[j.queue.name] = j.queue.counts, j.queue.counts
-		for _, affected := range []*change{ch, j.change} { // make them delete the job
-			*affected = change{job: j, commit: affected.commit, row: row{key: j.key}}
-		}
-		c.mu.Unlock()
-		j.queue.mu.Unlock()
-		if !rolledBack {
-			p.changes = append(p.changes, ch)
-		}
+		q.unlock()
 	}
-	return withdrawn
+	if len(ids) == 0 {
+		return false
+	}
+	p.changes = slices.DeleteFunc(p.changes, func(ch *change) bool { return ch.isNew })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, affected := range []*commit{p, c.open} {
+		affected.events = slices.DeleteFunc(affected.events, func(t transition) bool { return ids[t.Job] })
+	}
+	return true
 }
 
 // While the disk is full, a change may store this many bytes, and a transaction may have this many changes.

@@ -289,7 +289,7 @@ func takenOf(jobs []*job) []Taken {
 	for i, j := range jobs {
 		all[i] = Taken{
 			Ref:   Ref{Endpoint: j.endpoint, ID: j.id, Worker: j.worker, Attempt: j.attempt},
-			Input: j.input, Rest: j.rest, LowPriority: j.lowPriority, Retries: j.retries, Delay: max(0, duration(j.startedAt-j.queuedAt)), Deadline: time.UnixMilli(j.deadline),
+			Input: j.input, Rest: j.rest, LowPriority: j.lowPriority, Retries: j.retries, Delay: j.delay(), Deadline: time.UnixMilli(j.deadline),
 		}
 		if !j.hasInput {
 			all[i].storedKey = j.key
@@ -300,8 +300,16 @@ func takenOf(jobs []*job) []Taken {
 
 // view returns the job's state for clients. It leaves out an output of more than maxOutput bytes.
 func (j *job) view(maxOutput int) Job {
-	v := Job{Endpoint: j.endpoint, ID: j.id, State: j.state, Worker: j.worker, Retries: j.retries, Output: j.output, Error: j.message, Size: max(j.outputSize, len(j.output)), key: j.key}
-	v.setTimes(j.queuedAt, j.startedAt, j.finishedAt)
+	v := Job{
+		Endpoint: j.endpoint, ID: j.id, State: j.state, Worker: j.worker, Retries: j.retries, Output: j.output, Error: j.message, Size: max(j.outputSize, len(j.output)), key: j.key,
+		Queued: time.UnixMilli(j.queuedAt), Delay: j.delay(), Execution: j.execution(),
+	}
+	if j.startedAt > 0 {
+		v.Started = time.UnixMilli(j.startedAt)
+	}
+	if j.finishedAt > 0 {
+		v.Finished = time.UnixMilli(j.finishedAt)
+	}
 	if v.Size > maxOutput {
 		v.Output = nil
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -61,12 +60,11 @@ const (
 		ON CONFLICT (endpoint) DO UPDATE SET in_queue = excluded.in_queue, waiting = excluded.waiting, in_progress = excluded.in_progress,
 			completed = excluded.completed, failed = excluded.failed, retried = excluded.retried`
 
-	// numberTry and fence fail a commit if other processes have removed this process, because they lead
-	// its endpoints now. They also fail it if a later try has succeeded: a server or network that stood
-	// still may deliver a commit long after its connection was given up.
-	// Arguments of numberTry: the number of the try, the process, and the number; of fence: the process, and the number.
-	numberTry = `UPDATE processes SET tries = ? WHERE id = ? AND tries < ?`
-	fence     = `SELECT 1 FROM processes WHERE id = ? AND tries = ?`
+	// fence fails a commit if other processes have removed this process, because they lead its endpoints now. It
+	// also fails a commit if a later try has succeeded: a server or network that stood still may deliver a commit
+	// long after its connection was given up.
+	// Arguments: the number of the try, the process, and the number.
+	fence = `UPDATE processes SET tries = ? WHERE id = ? AND tries < ? RETURNING id`
 
 	selectInput = `SELECT input, rest FROM inputs WHERE k = ?`
 	// selectJob reads a job. It leaves out an output that is larger than a maximum.
@@ -123,7 +121,7 @@ func (s *store) commit(c *commit, reserve bool) error {
 	return write(context.Background(), func(tx *sqldb.Tx) error {
 		if s.db.Shared() {
 			try := s.tries.Add(1)
-			if err := errors.Join(tx.Pipeline(numberTry, try, c.process, try), tx.Require(fence, ErrNotLeader, c.process, try)); err != nil {
+			if err := tx.Require(fence, ErrNotLeader, try, c.process, try); err != nil {
 				return err
 			}
 		}

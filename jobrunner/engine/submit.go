@@ -7,15 +7,16 @@ import (
 
 // Submit queues a job: (none) → IN_QUEUE. The job is durable when Submit returns.
 func (e *Engine) Submit(ctx context.Context, n NewJob) (Job, error) {
-	job, watch, err := e.SubmitAndWatch(ctx, n)
-	if err == nil {
-		watch.Stop()
-	}
+	job, _, err := e.submit(ctx, n, false)
 	return job, err
 }
 
 // SubmitAndWatch is Submit, and also returns a watch of the job's end. The caller must call the watch's Stop.
 func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, error) {
+	return e.submit(ctx, n, true)
+}
+
+func (e *Engine) submit(ctx context.Context, n NewJob, isWatched bool) (_ Job, watch *Watch, err error) {
 	if err := ctx.Err(); err != nil {
 		return Job{}, nil, err
 	}
@@ -27,7 +28,9 @@ func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, err
 	if err != nil {
 		return Job{}, nil, err
 	}
-	watch := e.watch(n.Endpoint, j.id, true)
+	if isWatched {
+		watch = e.watch(n.Endpoint, j.id, true)
+	}
 	v := j.view(0)
 	q.add(j)
 	q.record(event{}, effect{to: InQueue}, j)

@@ -67,7 +67,7 @@ func TestWaitOutlastsOutage(t *testing.T) {
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		c.Engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: c.Clock, Logger: slog.New(slog.DiscardHandler)}))(t)
 		results := []error{sqldb.ErrUnavailable, nil}
-		err := (&api{Config: c}).waitUntil(t.Context(), target{}, time.Minute, func() (bool, error) {
+		err := (&api{Config: c}).waitUntil(t.Context(), c.Engine.Watch("", ""), time.Minute, func() (bool, error) {
 			result := results[0]
 			results = results[1:]
 			return true, result

@@ -79,9 +79,7 @@ func (a *api) enqueue(ctx context.Context, n engine.NewJob) (job engine.Job, wat
 		return engine.Job{}, nil, err
 	}
 	if err := a.dropIfDeleted(ctx, n.Endpoint); err != nil {
-		if watch != nil {
-			watch.Stop()
-		}
+		watch.Stop()
 		return engine.Job{}, nil, err
 	}
 	a.OnQueued(n.Endpoint)

@@ -77,7 +77,7 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 // relay waits for a worker and passes on its chunks. After an error the caller must cancel the job.
 func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	var job engine.Job
-	err := a.waitUntil(ctx, t, openAIWait, func() (taken bool, err error) {
+	err := a.waitUntil(ctx, a.Engine.Watch(t.endpoint, t.job), openAIWait, func() (taken bool, err error) {
 		job, err = a.readJob(httplimit.AnswerContext(ctx), t)
 		return job.State != engine.InQueue, err
 	})
@@ -87,7 +87,7 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	if job.State == engine.InQueue && !httplimit.ServerStops(ctx) {
 		return httpanswer.Refuse(http.StatusGatewayTimeout, "no worker took the job within %s", openAIWait)
 	}
-	err = a.waitUntil(ctx, t, engine.MaxTTL, func() (ended bool, err error) {
+	err = a.waitUntil(ctx, a.Engine.Watch(t.endpoint, t.job), engine.MaxTTL, func() (ended bool, err error) {
 		for more := true; more; {
 			var chunks [][]byte
 			var reservation *httplimit.Reservation

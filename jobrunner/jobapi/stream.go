@@ -60,7 +60,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	var chunks [][]byte
 	var reservation *httplimit.Reservation
 	defer func() { reservation.Release() }()
-	err = a.waitUntil(r.Context(), t, wait, func() (done bool, err error) {
+	err = a.waitUntil(r.Context(), a.Engine.Watch(t.endpoint, t.job), wait, func() (done bool, err error) {
 		more := false
 		reservation.Release()
 		job, chunks, more, reservation, err = a.drain(r.Context(), t, engine.MaxDrain)

@@ -19,15 +19,10 @@ const (
 	recheckPause = 5 * time.Second
 )
 
-// waitUntil calls check now, after each change of a job and every recheckPause, until check returns true or an error, the wait
-// is over, or the deployment stops. If the client disconnects, it returns the error of ctx. During an outage
+// waitUntil calls check now, when a watch is woken and every recheckPause, until check returns true or an error, the wait
+// is over, or the deployment stops. It then stops the watch. If the client disconnects, it returns the error of ctx. During an outage
 // of the database it retries, and returns the error only when the wait is over.
-func (a *api) waitUntil(ctx context.Context, t target, wait time.Duration, check func() (done bool, err error)) error {
-	return a.waitUntilOn(ctx, a.Engine.Watch(t.endpoint, t.job), wait, check)
-}
-
-// waitUntilOn is waitUntil with an existing watch, which it stops.
-func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Duration, check func() (done bool, err error)) error {
+func (a *api) waitUntil(ctx context.Context, watch *engine.Watch, wait time.Duration, check func() (done bool, err error)) error {
 	defer watch.Stop()
 	waitTimer := a.Clock.NewTimer(wait)
 	defer waitTimer.Stop()
@@ -62,7 +57,7 @@ func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Du
 // id, so the client couldn't fetch the result later. A client that disconnects doesn't affect the job.
 func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, submitted engine.Job, watch *engine.Watch) error {
 	job, isCurrent := submitted, submitted.ID != ""
-	err := a.waitUntilOn(r.Context(), watch, wait, func() (ended bool, err error) {
+	err := a.waitUntil(r.Context(), watch, wait, func() (ended bool, err error) {
 		if result := watch.End(); result != nil {
 			job = *result
 			return true, nil

@@ -91,7 +91,11 @@ func (n *Node) StartPools(ctx context.Context) error {
 	if _, err := n.applyAll(ctx, false); err != nil {
 		return err
 	}
-	for _, queue := range n.Engine.Queues() {
+	queues, err := n.Engine.StoredQueues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, queue := range queues {
 		id := engine.EndpointOf(queue)
 		// Read each endpoint again: another node may have created it since applyAll.
 		_, err := n.Store.Endpoint(ctx, id)

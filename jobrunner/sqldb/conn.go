@@ -212,5 +212,5 @@ func (tx *Tx) PipelineEach(query string, rows [][]any) error {
 // as in Pipeline. Only on PostgreSQL.
 func (tx *Tx) Require(query string, errNoRow error, args ...any) error {
 	tx.session.(*postgresTx).requireErr = errNoRow
-	return tx.Pipeline("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...) // fails with divisionByZero
+	return tx.Pipeline("WITH required AS ("+query+") SELECT 1 / COUNT(*) FROM required", args...) // fails with divisionByZero
 }

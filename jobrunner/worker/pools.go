@@ -191,6 +191,13 @@ func (p *Pools) Leadership(endpoint string) (engine.Leadership, bool) {
 	return pool.settings().Leadership, true
 }
 
+// Queues returns the names of the queues whose workers this process runs.
+func (p *Pools) Queues() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.pools))
+}
+
 // HasNoWorker reports whether an endpoint has no worker here, not even one that is shutting down.
 func (p *Pools) HasNoWorker(endpoint string) bool {
 	return !slices.ContainsFunc(p.poolsOf(endpoint), func(pool *pool) bool { return pool.find(func(*worker) bool { return true }) != nil })
