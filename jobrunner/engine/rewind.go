@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -31,6 +32,8 @@ func (e *Engine) rewind(ctx context.Context) error {
 	err := e.DB.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
 		shift = 0
 		others, err := processesBesides(tx, e.Process())
+		// The data folder is locked, so another process with its id was killed.
+		maps.DeleteFunc(others, func(_ string, p process) bool { return p.node.FolderID == e.Node.FolderID })
 		if err != nil || len(others) > 0 {
 			return err
 		}

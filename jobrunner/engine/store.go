@@ -21,9 +21,8 @@ type store struct {
 	// undelivered has the chunks of failed drains, by job. If the reply to a drain's commit was lost, the database
 	// no longer has its chunks, and no client got them. They stay here until the next drain returns them, or the
 	// job is deleted.
-	mu              sync.Mutex
-	undelivered     map[int64][]numberedChunk
-	undeliveredSize int // in bytes
+	mu          sync.Mutex
+	undelivered map[int64][]numberedChunk
 }
 
 // maxUndelivered bounds undelivered, in bytes.
@@ -240,7 +239,6 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range keys {
-		s.undeliveredSize -= sizeOf(s.undelivered[k])
 		delete(s.undelivered, k)
 	}
 	return len(keys), nil
@@ -333,7 +331,6 @@ func (s *store) drain(ctx context.Context, k int64, limit int) (all []numberedCh
 	s.mu.Lock()
 	undelivered := s.undelivered[k]
 	delete(s.undelivered, k)
-	s.undeliveredSize -= sizeOf(undelivered)
 	s.mu.Unlock()
 	if err == nil && last > 0 {
 		err = s.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
@@ -354,9 +351,12 @@ func (s *store) drain(ctx context.Context, k int64, limit int) (all []numberedCh
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if size := sizeOf(all); size > 0 && s.undeliveredSize+size <= maxUndelivered {
+	size := sizeOf(all)
+	for _, chunks := range s.undelivered {
+		size += sizeOf(chunks)
+	}
+	if len(all) > 0 && size <= maxUndelivered {
 		s.undelivered[k] = append(s.undelivered[k], all...) // a concurrent drain may have added chunks
-		s.undeliveredSize += size
 	}
 	return nil, more, err
 }

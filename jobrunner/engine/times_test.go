@@ -10,22 +10,23 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 // withClockJumps runs a test with an engine and a function that moves its clock's time of day.
-func withClockJumps(t *testing.T, test func(t *tester, jump func(time.Duration))) {
+func withClockJumps(t *testing.T, db sqldb.Config, test func(t *tester, jump func(time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var offset atomic.Int64
 		wall := func() time.Time { return time.Now().Add(time.Duration(offset.Load())).Round(0) }
-		e := newTester(t, sqldb.Config{}, func(c *engine.Config) { c.Clock = clock.New(wall) })
+		e := newTester(t, db, func(c *engine.Config) { c.Clock, c.Node.FolderID = clock.New(wall), "folder" })
 		test(e, func(d time.Duration) { offset.Add(int64(d)) })
 	})
 }
 
 // If a machine has slept, running jobs continue, and the time of the sleep doesn't count.
 func TestClockJumpsForward(t *testing.T) {
-	withClockJumps(t, func(t *tester, jump func(time.Duration)) {
+	withClockJumps(t, sqldb.Config{}, func(t *tester, jump func(time.Duration)) {
 		running, queued := t.submit(engine.NewJob{TTL: time.Hour}), t.submit(engine.NewJob{TTL: time.Hour})
 		first := t.take(engine.Take{})
 		must.Require(t, first.ID == running, "the jobs were taken in another order")
@@ -50,7 +51,7 @@ func TestClockJumpsForward(t *testing.T) {
 
 // If the clock is set back, also before a restart, no timeout gets longer, and no duration is negative.
 func TestClockJumpsBackward(t *testing.T) {
-	withClockJumps(t, func(t *tester, jump func(time.Duration)) {
+	test := func(t *tester, jump func(time.Duration)) {
 		late, short := t.submit(engine.NewJob{TTL: 0}), t.submit(engine.NewJob{TTL: time.Minute})
 		t.advance(time.Second)
 		t.take(engine.Take{})
@@ -63,6 +64,11 @@ func TestClockJumpsBackward(t *testing.T) {
 		must.Hold(t, job.Execution == engine.DefaultTimeout && job.Delay == time.Second, "the job waited", job.Delay, "and ran", job.Execution)
 
 		short = t.submit(engine.NewJob{TTL: time.Minute})
+		if t.db.Shared() { // this process's own record from before a crash
+			must.Succeed(t, t.db.Write(t.ctx, func(tx *sqldb.Tx) error {
+				return must.Err(tx.Exec("INSERT INTO processes (id, beats, url, machine, number) VALUES ('killed', 1, '', 'folder', 500)"))
+			}))
+		}
 		t.restart() // the restarted engine reads the time of day, which is now two hours earlier
 		t.advance(30 * time.Second)
 		t.expectState(short, engine.InQueue)
@@ -71,7 +77,9 @@ func TestClockJumpsBackward(t *testing.T) {
 		t.expectState(late, engine.TimedOut)
 		t.advance(time.Hour)
 		t.expectState(late, "")
-	})
+	}
+	withClockJumps(t, sqldb.Config{Dir: t.TempDir(), NoSync: true}, test)
+	withClockJumps(t, sqldb.Config{URL: pgtest.Start(t), NoNotify: true}, test)
 }
 
 // A running job whose ttl ends leaves no rows.

@@ -35,7 +35,7 @@ func (s *postgresTx) pipelineEach(query string, rows [][]any) error {
 		}
 		text, columns := s.forRows(query, rows[:n])
 		if rows = rows[n:]; len(rows) == 0 {
-			s.queueStatement(text, columns...)
+			s.pending.Queue(text, columns...)
 		} else if _, err := s.send(text, columns...); err != nil {
 			return err
 		}

@@ -16,15 +16,10 @@ import (
 type postgresTx struct {
 	db         *postgres
 	conn       *pgx.Conn
-	pending    []statement // not sent yet
-	begun      bool        // BEGIN was sent
-	refused    bool        // the server answered a pending statement with an error, so it ran no later one
-	requireErr error       // of Tx.Require, or nil
-}
-
-type statement struct {
-	text string
-	args []any
+	pending    pgx.Batch // statements that aren't sent yet
+	begun      bool      // BEGIN was sent
+	refused    bool      // the server answered a pending statement with an error, so it ran no later one
+	requireErr error     // of Tx.Require, or nil
 }
 
 // run runs fn and the commit. It reports retry as transact does.
@@ -35,7 +30,7 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 			_, _ = s.conn.Exec(context.Background(), "ROLLBACK")
 		}
 	}()
-	s.queueStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
+	s.pending.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	tx := &Tx{Reader{s}, s}
 	if err = fn(tx); err != nil {
 		return isUnavailable(err) || isConflict(err), s.requireError(err)
@@ -56,21 +51,13 @@ func (s *postgresTx) requireError(err error) error {
 	return err
 }
 
-func (s *postgresTx) queueStatement(text string, args ...any) {
-	s.pending = append(s.pending, statement{text, args})
-}
-
 // sendBatch sends the pending statements and the given statement. It reads the results of the
 // pending statements, and returns the result of the given one.
 func (s *postgresTx) sendBatch(text string, args []any) (pgx.BatchResults, error) {
-	batch := new(pgx.Batch)
-	for _, statement := range s.pending {
-		batch.Queue(statement.text, statement.args...)
-	}
+	batch, pending := s.pending, s.pending.Len()
 	batch.Queue(text, args...)
-	pending := len(s.pending)
-	s.pending, s.begun = nil, true
-	results := s.conn.SendBatch(context.Background(), batch)
+	s.pending, s.begun = pgx.Batch{}, true
+	results := s.conn.SendBatch(context.Background(), &batch)
 	for range pending {
 		if _, err := results.Exec(); err != nil {
 			_, s.refused = errors.AsType[*pgconn.PgError](err)
@@ -96,7 +83,7 @@ func (s *postgresTx) exec(query string, args ...any) (rows int64, err error) {
 }
 
 func (s *postgresTx) pipeline(query string, args ...any) error {
-	s.queueStatement(s.db.translate(query), storableTexts(args)...)
+	s.pending.Queue(s.db.translate(query), storableTexts(args)...)
 	return nil
 }
 

@@ -52,12 +52,11 @@ type Config struct {
 
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
-	watch     func() (end func())
-	outages   outages
-	backend   backend
-	lock      *os.File // of the data folder, or nil
-	closeOnce sync.Once
-	closeErr  error // of the first Close
+	watch   func() (end func())
+	outages outages
+	backend backend
+	lock    *os.File     // of the data folder, or nil
+	close   func() error // closes the database once
 
 	mu             sync.Mutex
 	versions       map[string]int // this program's schema versions, by component
@@ -95,6 +94,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.unlockFolder())
 	}
+	db.close = sync.OnceValue(func() error { return errors.Join(db.backend.close(), db.unlockFolder()) })
 	return db, nil
 }
 
@@ -192,10 +192,7 @@ func (db *DB) Reclaim(ctx context.Context, keep, n int) error {
 }
 
 // Close waits for the calls in progress and unlocks the folder. Later calls return ErrClosed.
-func (db *DB) Close() error {
-	db.closeOnce.Do(func() { db.closeErr = errors.Join(db.backend.close(), db.unlockFolder()) })
-	return db.closeErr
-}
+func (db *DB) Close() error { return db.close() }
 
 func (c Config) name() string {
 	if c.Dir == "" {
