@@ -18,9 +18,9 @@ import (
 
 // A batch is a row, and each of its requests is a job in the endpoint's second queue
 // (BatchQueue), which has its own workers. Until the batch is FINALIZED, its requests are
-// DRAFT jobs, which no worker takes. Finalizing and cancelling change a few requests at a
-// time (queue.reconcile). After a crash the next start or leader continues, because the stored
-// batch shows what is left.
+// DRAFT jobs, which no worker takes. Finalizing and cancelling change all its requests
+// (queue.reconcile). If the process is killed before a commit, the next start or leader does this, because the
+// stored batch shows what is left.
 //
 //	DRAFT ──finalize──> FINALIZED ──cancel, and the running requests end────────> CANCELLED
 //	  └────────────────cancel──────────────────────────────────────────────────> CANCELLED
@@ -259,18 +259,9 @@ func (e *Engine) writeBatch(ctx context.Context, endpoint string, change func(q 
 	if q.open == nil { // otherwise change has recorded the batch
 		q.recordBatch(b)
 	}
-	e.wake(e.now()) // the sweeper continues if writeBatch fails
-	for {
-		next := q.reconcile(b)
-		v := b.view()
-		err := q.unlock().wait()
-		if err != nil || next > e.now() || ctx.Err() != nil {
-			return v, err
-		}
-		if !q.lockIfOpen() {
-			return v, ErrNotLeader
-		}
-	}
+	e.wake(q.reconcile(b))
+	v := b.view()
+	return v, q.unlock().wait()
 }
 
 // recordBatch adds a batch to the changes that are committed next.

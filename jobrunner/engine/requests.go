@@ -67,8 +67,8 @@ func (q *queue) reconcileBatches() (next int64) {
 }
 
 // reconcile makes the requests of a batch follow its state: it queues the requests of a FINALIZED batch, cancels
-// the requests of a batch that ends, and removes an expired batch with all its requests. Unless the batch has
-// expired, it changes at most maxSlice requests. It returns when it must be called next, or never.
+// the requests of a batch that ends, and removes an expired batch with all its requests. It returns when it must
+// be called next, or never.
 func (q *queue) reconcile(b *batch) (next int64) {
 	now := q.engine.now()
 	if b.deleteAt <= now {
@@ -99,10 +99,7 @@ func (q *queue) reconcile(b *batch) (next int64) {
 		waiting += b.requests[s]
 	}
 	if waiting > 0 {
-		for i, j := range q.requests(b.key, states) {
-			if i == maxSlice {
-				return now
-			}
+		for _, j := range q.requests(b.key, states) {
 			q.apply(j, ev)
 		}
 	}

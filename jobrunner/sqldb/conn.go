@@ -130,6 +130,9 @@ func (c *conn) script(statements string) error {
 func (c *conn) lock(string) error { return nil }
 
 func (c *conn) close() error {
+	if c == nil {
+		return nil
+	}
 	for _, s := range c.prepared {
 		s.Close()
 	}

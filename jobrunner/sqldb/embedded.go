@@ -14,9 +14,11 @@ import (
 	"sync/atomic"
 )
 
-// embedded is SQLite in a folder or in memory, with one writer and a pool of readers.
+// embedded is SQLite in a folder or in memory, with one writing connection and a pool of readers.
 type embedded struct {
-	writer     *writer
+	conn       *conn         // for writes
+	turn       chan struct{} // has a buffer of one, which the running write fills
+	closed     bool          // guarded by turn
 	readers    *readerPool
 	reserve    *reserve    // nil for a database in memory
 	file       string      // "" for a database in memory
@@ -30,7 +32,7 @@ type embedded struct {
 var memoryDatabases atomic.Int64
 
 func openEmbedded(c Config) (_ *embedded, err error) {
-	db, source := new(embedded), ""
+	db, source := &embedded{turn: make(chan struct{}, 1)}, ""
 	if c.Dir == "" {
 		c.Memory = cmp.Or(c.Memory, MaxMemory)
 		db.memory, source = c.Memory, fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memoryDatabases.Add(1))
@@ -73,26 +75,71 @@ func fileURI(path string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: path}).String(), err
 }
 
-func (db *embedded) connect(source string, pragmas []string) error {
-	w, err := openConn(source, pragmas)
-	if err != nil {
+func (db *embedded) connect(source string, pragmas []string) (err error) {
+	if db.conn, err = openConn(source, pragmas); err != nil {
 		return err
 	}
 	if db.openedFile, err = os.Stat(db.file); err == nil && db.openedFile.Size() <= maxCheckedSize {
-		if err := w.check(db.file, "quick_check"); err != nil {
-			return errors.Join(err, w.close())
+		if err := db.conn.check(db.file, "quick_check"); err != nil {
+			return err
 		}
-	}
-	db.writer = &writer{conn: w, turn: make(chan struct{}, 1), reserve: db.reserve}
-	if db.file == "" {
-		db.writer.memoryLock = &db.mu
 	}
 	db.readers, err = openReaders(source, pragmas)
 	return err
 }
 
 func (db *embedded) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bool) error {
-	return db.classify(cmp.Or(db.writer.write(ctx, fn, mayUseReserve), db.checkMoved()))
+	return db.classify(cmp.Or(db.writeInTurn(ctx, fn, mayUseReserve), db.checkMoved()))
+}
+
+// writeInTurn waits for the running write, and then writes.
+func (db *embedded) writeInTurn(ctx context.Context, fn func(*Tx) error, mayUseReserve bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case db.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-db.turn }()
+	if db.closed {
+		return ErrClosed
+	}
+	if db.reserve != nil {
+		db.reserve.refill()
+		fn = db.keepReserve(fn)
+	}
+	err := db.transact(fn)
+	if errors.Is(err, errDamaged) {
+		_ = db.conn.script("PRAGMA shrink_memory") // don't keep a page that was read wrongly
+	}
+	if db.reserve != nil && errors.Is(err, ErrFull) && (mayUseReserve || db.hasRoom()) {
+		err = db.withReserve(fn)
+	}
+	return err
+}
+
+func (db *embedded) transact(fn func(*Tx) error) error {
+	if db.file == "" { // exclude the readers
+		db.mu.Lock()
+		defer db.mu.Unlock()
+	}
+	if _, err := db.conn.exec("BEGIN IMMEDIATE"); err != nil {
+		return classifySQLite(err)
+	}
+	committed := false
+	defer func() { // after an error or a panic
+		if !committed {
+			_, _ = db.conn.exec("ROLLBACK") // fails if the error has already ended the transaction
+		}
+	}()
+	err := fn(&Tx{Reader{db.conn}, db.conn})
+	if err == nil {
+		_, err = db.conn.exec("COMMIT")
+	}
+	committed = err == nil
+	return classifySQLite(err)
 }
 
 // checkMoved returns an error if the open file isn't at its path: the next process wouldn't find the commits.
@@ -128,8 +175,12 @@ func (db *embedded) shared() bool                  { return false }
 func (db *embedded) notify(string)                 {}
 func (db *embedded) listen(func(string))           {}
 
+// close waits for the calls in progress.
 func (db *embedded) close() error {
-	errs := []error{db.writer.close(), db.readers.close()}
+	db.turn <- struct{}{}
+	defer func() { <-db.turn }()
+	db.closed = true
+	errs := []error{db.conn.close(), db.readers.close()}
 	if db.reserve != nil {
 		errs = append(errs, db.reserve.file.Close())
 	}

@@ -14,7 +14,7 @@ import (
 
 const (
 	hintPause   = 10 * time.Millisecond // between two notifications
-	hintTimeout = 5 * time.Second       // for sending a notification
+	hintTimeout = 5 * time.Second       // for sending notifications
 	maxPayload  = 7000                  // bytes; the server accepts less than 8000
 	maxHints    = 10_000                // pending hints; more hints are dropped
 
@@ -23,7 +23,8 @@ const (
 )
 
 // hints exchanges hints (DB.Notify) between the processes on one database. The payload of a notification
-// has the id of its sender, and then the hints, one per line. Notifications have their own transactions,
+// has the id of its sender and, on the next line, the hint. Earlier versions sent several hints, one
+// per line. Notifications have their own transactions,
 // because the server serializes the commits of transactions that notify.
 type hints struct {
 	disabled   bool
@@ -52,26 +53,13 @@ func (h *hints) add(hint string) {
 	notify.Signal(h.added)
 }
 
-// takePayloads removes the pending hints and returns them as payloads of notifications.
-func (h *hints) takePayloads() (payloads []string) {
+// take removes and returns the pending hints.
+func (h *hints) take() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var payload strings.Builder
-	for _, hint := range h.pending {
-		if payload.Len() > 0 && payload.Len()+1+len(hint) > maxPayload {
-			payloads = append(payloads, payload.String())
-			payload.Reset()
-		}
-		if payload.Len() == 0 {
-			payload.WriteString(h.sender)
-		}
-		payload.WriteString("\n" + hint)
-	}
-	if payload.Len() > 0 {
-		payloads = append(payloads, payload.String())
-	}
+	pending := h.pending
 	h.pending, h.isPending = nil, map[string]bool{}
-	return payloads
+	return pending
 }
 
 // listen starts to exchange hints with the processes on the same schema of the same database.
@@ -101,11 +89,9 @@ func (p *postgres) sendHints() {
 		case <-h.ctx.Done():
 			return
 		}
-		for _, payload := range h.takePayloads() {
-			ctx, cancel := context.WithTimeout(h.ctx, hintTimeout)
-			_, _ = p.writers.ExecContext(ctx, "SELECT pg_notify(("+selectChannel+"), $1)", payload)
-			cancel()
-		}
+		ctx, cancel := context.WithTimeout(h.ctx, hintTimeout)
+		_, _ = p.writers.ExecContext(ctx, "SELECT pg_notify(("+selectChannel+"), $1 || '\n' || hint) FROM unnest($2::text[]) AS hint", h.sender, h.take())
+		cancel()
 		_ = clock.RealSleep(h.ctx, hintPause)
 	}
 }

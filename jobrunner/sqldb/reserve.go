@@ -69,19 +69,19 @@ func (r *reserve) refill() {
 }
 
 // withReserve repeats a write that found the disk full, with the reserve's space.
-func (w *writer) withReserve(fn func(*Tx) error) (err error) {
+func (db *embedded) withReserve(fn func(*Tx) error) (err error) {
 	// An automatic checkpoint after the commit would use up the space that later writes need.
-	if err := w.conn.script("PRAGMA wal_autocheckpoint=0"); err != nil {
+	if err := db.conn.script("PRAGMA wal_autocheckpoint=0"); err != nil {
 		return err
 	}
 	defer func() {
-		w.emptyLog()
-		err = errors.Join(err, w.conn.script("PRAGMA wal_autocheckpoint=1000"))
+		db.emptyLog()
+		err = errors.Join(err, db.conn.script("PRAGMA wal_autocheckpoint=1000"))
 	}()
-	w.emptyLog() // so that the write reuses the log
+	db.emptyLog() // so that the write reuses the log
 	for _, part := range []int64{0, reservePart, reserveSize} {
-		w.reserve.release(part)
-		if err = w.transact(fn); !errors.Is(err, ErrFull) {
+		db.reserve.release(part)
+		if err = db.transact(fn); !errors.Is(err, ErrFull) {
 			break
 		}
 	}
@@ -90,17 +90,17 @@ func (w *writer) withReserve(fn func(*Tx) error) (err error) {
 
 // keepReserve returns fn, which fails if it makes the database grow so far that the reserve
 // has no space for the next checkpoint: the log could then never be emptied.
-func (w *writer) keepReserve(fn func(*Tx) error) func(*Tx) error {
+func (db *embedded) keepReserve(fn func(*Tx) error) func(*Tx) error {
 	return func(tx *Tx) error {
-		if w.reserve.size >= reserveSize { // the disk isn't full
+		if db.reserve.size >= reserveSize { // the disk isn't full
 			return fn(tx)
 		}
-		before, _, err := w.growth()
+		before, _, err := db.growth()
 		if err = cmp.Or(err, fn(tx)); err != nil {
 			return err
 		}
-		after, _, err := w.growth()
-		if err == nil && after > before && after > w.reserve.size-reservePart {
+		after, _, err := db.growth()
+		if err == nil && after > before && after > db.reserve.size-reservePart {
 			err = ErrFull
 		}
 		return err
@@ -111,39 +111,39 @@ func (w *writer) keepReserve(fn func(*Tx) error) func(*Tx) error {
 // SQLite then reuses the log. Vacuuming unused pages makes the growth smaller, and returns
 // space to the reserve. If something fails here, the next write that finds the disk full
 // tries again.
-func (w *writer) emptyLog() {
+func (db *embedded) emptyLog() {
 	for range 100 {
-		w.reserve.fill() // now the reserve's size is the free space, up to reserveSize
-		growth, unused, err := w.growth()
+		db.reserve.fill() // now the reserve's size is the free space, up to reserveSize
+		growth, unused, err := db.growth()
 		if err != nil {
 			return
 		}
-		if growth <= w.reserve.size {
-			w.reserve.release(max(0, growth))
-			_, _ = w.conn.exec("PRAGMA wal_checkpoint(PASSIVE)")
-			w.reserve.fill()
+		if growth <= db.reserve.size {
+			db.reserve.release(max(0, growth))
+			_, _ = db.conn.exec("PRAGMA wal_checkpoint(PASSIVE)")
+			db.reserve.fill()
 		}
-		if unused == 0 || w.reserve.size >= reserveSize || w.conn.script("PRAGMA incremental_vacuum(256)") != nil {
+		if unused == 0 || db.reserve.size >= reserveSize || db.conn.script("PRAGMA incremental_vacuum(256)") != nil {
 			return
 		}
 	}
 }
 
 // hasRoom reports whether the unused pages of the database have at least the size of reservePart.
-func (w *writer) hasRoom() bool {
-	_, unused, err := w.growth()
+func (db *embedded) hasRoom() bool {
+	_, unused, err := db.growth()
 	return err == nil && unused*pageSize >= reservePart
 }
 
 // growth returns by how much a checkpoint would grow the database file, and the number of unused pages.
-func (w *writer) growth() (bytes int64, unused int, err error) {
+func (db *embedded) growth() (bytes int64, unused int, err error) {
 	var pages int64
 	for query, into := range map[string]any{"PRAGMA page_count": &pages, "PRAGMA freelist_count": &unused} {
-		if err := (Reader{w.conn}).QueryRow(query).Scan(into); err != nil {
+		if err := (Reader{db.conn}).QueryRow(query).Scan(into); err != nil {
 			return 0, 0, err
 		}
 	}
-	info, err := os.Stat(w.reserve.database)
+	info, err := os.Stat(db.reserve.database)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
@@ -85,73 +84,4 @@ func (p *readerPool) close() error {
 	}
 	close(p.free)
 	return errors.Join(errs...)
-}
-
-// writer owns the writing connection, for one write at a time.
-type writer struct {
-	conn       *conn
-	turn       chan struct{} // has a buffer of one, which the running write fills
-	closed     bool
-	reserve    *reserve    // nil if the database is in memory
-	memoryLock sync.Locker // held during a transaction to exclude readers; nil if the database is on disk
-}
-
-func (w *writer) write(ctx context.Context, fn func(*Tx) error, mayUseReserve bool) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case w.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-w.turn }()
-	if w.closed {
-		return ErrClosed
-	}
-	if w.reserve != nil {
-		w.reserve.refill()
-		fn = w.keepReserve(fn)
-	}
-	err := w.transact(fn)
-	if errors.Is(err, errDamaged) {
-		_ = w.conn.script("PRAGMA shrink_memory") // don't keep a page that was read wrongly
-	}
-	if w.reserve != nil && errors.Is(err, ErrFull) && (mayUseReserve || w.hasRoom()) {
-		err = w.withReserve(fn)
-	}
-	return err
-}
-
-func (w *writer) transact(fn func(*Tx) error) error {
-	if w.memoryLock != nil {
-		w.memoryLock.Lock()
-		defer w.memoryLock.Unlock()
-	}
-	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
-		return classifySQLite(err)
-	}
-	committed := false
-	defer func() { // after an error or a panic
-		if !committed {
-			_, _ = w.conn.exec("ROLLBACK") // fails if the error has already ended the transaction
-		}
-	}()
-	err := fn(&Tx{Reader{w.conn}, w.conn})
-	if err == nil {
-		_, err = w.conn.exec("COMMIT")
-	}
-	committed = err == nil
-	return classifySQLite(err)
-}
-
-// close waits for the running write.
-func (w *writer) close() error {
-	if w == nil {
-		return nil
-	}
-	w.turn <- struct{}{}
-	defer func() { <-w.turn }()
-	w.closed = true
-	return w.conn.close()
 }
