@@ -90,6 +90,9 @@ func mergeCommits(pending []*commit) *commit {
 // withdraw removes the jobs whose submission has failed, and reports whether there are any. The jobs may be
 // stored, so their removal is a change of the open commit.
 func (c *committer) withdraw(p *commit) (withdrawn bool) {
+	if p.process != c.engine.Process() {
+		return false // the next try returns ErrNotLeader, and another process may lead the endpoints
+	}
 	ids := map[string]bool{}
 	for _, ch := range p.changes {
 		if !ch.isNew {
