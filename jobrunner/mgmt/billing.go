@@ -109,9 +109,9 @@ func (c *call) sumUsage(q usageQuery, kinds ...billing.Kind) (sums map[group]*su
 		}
 	}
 	if len(sums) > maxBillingRecords {
-		err = q.tooManyRecords()
+		return nil, nil, q.tooManyRecords()
 	}
-	return sums, total, err
+	return sums, total, nil
 }
 
 func (q usageQuery) tooManyRecords() error {
