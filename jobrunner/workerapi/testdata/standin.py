@@ -16,7 +16,6 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -90,12 +89,10 @@ class Jobs:
         self.ids = []
         self.latest = ""  # sent as X-Request-ID, even about another job
         self.stopped = set()
-        self.pinger = None
+        self.pinger = None  # the pinging process's input
 
     def publish(self):
-        if self.pinger:
-            self.pinger.stdin.write((",".join(self.ids) + "\n").encode())
-            self.pinger.stdin.flush()
+        os.write(self.pinger, (",".join(self.ids) + "\n").encode())
 
     def add(self, job):
         self.ids.append(job)
@@ -317,8 +314,8 @@ class Worker:
         return None
 
 
-def ping():
-    """Pings forever, in its own process, with the job ids that it last read from stdin."""
+def ping(ids):
+    """Pings forever, in its own process, with the job ids that it last read from a pipe."""
     interval = int(os.environ.get("RUNPOD_PING_INTERVAL", "10000")) / 1000
     jobs, partial = "", b""
     orphan = False
@@ -334,8 +331,8 @@ def ping():
         while (left := due - time.monotonic()) > 0:
             if orphan:
                 time.sleep(left)
-            elif select.select([sys.stdin], [], [], left)[0]:
-                data = os.read(sys.stdin.fileno(), 1 << 16)
+            elif select.select([ids], [], [], left)[0]:
+                data = os.read(ids, 1 << 16)
                 orphan = not data
                 *lines, partial = (partial + data).split(b"\n")
                 if lines:
@@ -374,12 +371,11 @@ def start(config):
     print("--- Starting Serverless Worker |  Version stand-in ---", flush=True)
     sys.excepthook = uncaught
     check_fitness()
-    JOBS.pinger = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE)
+    ids, JOBS.pinger = os.pipe()
+    if not (pinger := os.fork()):
+        os.close(JOBS.pinger)
+        ping(ids)
     try:
         asyncio.run(Worker(config).run())
     finally:
-        JOBS.pinger.kill()
-
-
-if __name__ == "__main__":
-    ping()
+        os.kill(pinger, signal.SIGKILL)
