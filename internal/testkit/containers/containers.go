@@ -171,7 +171,7 @@ func writeFile(dir, name, text string, mode os.FileMode) error {
 }
 
 // runDocker runs a daemon that doesn't change the machine's network. When it ends, it ends all containers.
-const runDocker = `dockerd --iptables=false --bridge=none --host-gateway-ip=127.0.0.1 --exec-opt native.cgroupdriver=cgroupfs --storage-driver=vfs --shutdown-timeout=1 \
+const runDocker = `dockerd --iptables=false --bridge=none --host-gateway-ip=127.0.0.1 --exec-opt native.cgroupdriver=cgroupfs --shutdown-timeout=1 \
   --data-root "$PWD/data" --exec-root "$PWD/exec" --pidfile "$PWD/pid" --config-file "$PWD/daemon.json" -H "unix://$PWD/socket" >log 2>&1 </dev/null &
 read -r _
 docker -H "unix://$PWD/socket" network prune --force >/dev/null 2>&1
