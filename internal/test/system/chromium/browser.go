@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,35 +17,38 @@ import (
 // stepTimeout bounds each step in the browser, in case it hangs.
 const stepTimeout = 60 * time.Second
 
-// Browser is a headless Chromium with an empty profile.
-type Browser struct{ ctx context.Context }
-
-// Open starts a browser for the test. Without a Chromium the test is skipped, or fails in CI.
-func Open(t testing.TB) *Browser {
-	t.Helper()
+// browser starts the headless Chromium that all tests of a package share, with an empty profile.
+var browser = sync.OnceValues(func() (context.Context, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		// The sandbox doesn't start in most containers, and tests open only their own pages.
 		chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-component-update", true))
-	// Not the test's context, which ends before the tabs are closed.
 	parent, cancel := context.WithCancel(context.Background())
 	allocator, closeAllocator := chromedp.NewExecAllocator(parent, options...)
-	t.Cleanup(closeAllocator)
-	ctx, closeBrowser := chromedp.NewContext(allocator)
-	t.Cleanup(closeBrowser)
+	closeBrowser = closeAllocator
+	ctx, _ := chromedp.NewContext(allocator) // ends with the allocator
 	// The browser ends with the context of its first command, so that context has no deadline.
-	hangTimer := time.AfterFunc(stepTimeout, cancel)
-	err := chromedp.Do(ctx)
-	switch {
-	case !hangTimer.Stop():
-		t.Fatalf("Chromium did not start within %s", stepTimeout)
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		if os.Getenv("CI") != "" {
-			t.Fatalf("CI needs a Chromium or Chrome on PATH: %s", err)
-		}
+	defer time.AfterFunc(stepTimeout, cancel).Stop()
+	return ctx, chromedp.Do(ctx)
+})
+
+var closeBrowser = func() {}
+
+// Run runs the tests of a package, closes their browser and returns the exit status.
+func Run(m *testing.M) int {
+	defer func() { closeBrowser() }()
+	return m.Run()
+}
+
+// require returns the browser. Without a Chromium the test is skipped, or fails in CI.
+func require(t testing.TB) context.Context {
+	t.Helper()
+	ctx, err := browser()
+	if os.Getenv("CI") == "" && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
 		t.Skipf("no Chromium or Chrome on PATH, pages are not tested: %s", err)
-	case err != nil:
-		t.Fatalf("start of Chromium: %s", err)
 	}
-	return &Browser{ctx}
+	if err != nil {
+		t.Fatalf("Chromium did not start within %s: %s", stepTimeout, err)
+	}
+	return ctx
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Tab is a page of the browser with its own cookies. A failing step ends the test.
@@ -29,18 +31,15 @@ type Tab struct {
 	requests []string
 }
 
-// Tab opens an empty page with a size in pixels and a colour scheme. The end of the test closes it.
-func (b *Browser) Tab(t testing.TB, width, height int64, dark bool) *Tab {
+// Open opens an empty page with a size in pixels and a colour scheme. The end of the test closes it.
+func Open(t testing.TB, width, height int64, dark bool) *Tab {
 	t.Helper()
 	tab := &Tab{t: t}
-	parent, cancel := context.WithCancel(b.ctx)
+	parent, cancel := context.WithCancel(require(t))
 	ctx, closeTab := chromedp.NewContext(parent, chromedp.WithNewBrowserContext(), chromedp.WithListener(tab.onEvent))
 	t.Cleanup(closeTab)
 	tab.ctx = ctx
-	scheme := "light"
-	if dark {
-		scheme = "dark"
-	}
+	scheme := map[bool]string{false: "light", true: "dark"}[dark]
 	var viewport []chromedp.EmulateViewportOption
 	if width < 700 {
 		viewport = append(viewport, chromedp.EmulateMobile)
@@ -201,12 +200,8 @@ func (t *Tab) Requests() []string {
 // Picture writes a screenshot of the whole page to the folder PAGE_PICTURES, if that is set.
 func (t *Tab) Picture(name string) {
 	t.t.Helper()
-	dir := os.Getenv("PAGE_PICTURES")
-	if dir == "" {
-		return
-	}
-	picture := do(t, "picture", chromedp.FullScreenshot(100))
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600); err != nil {
-		t.t.Error(err)
+	if dir := os.Getenv("PAGE_PICTURES"); dir != "" {
+		picture := do(t, "picture", chromedp.FullScreenshot(100))
+		must.Succeed(t.t, os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600))
 	}
 }

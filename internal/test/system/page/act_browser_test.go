@@ -20,9 +20,9 @@ import (
 )
 
 // openPage opens the page in a tab, signed in with the printed link.
-func (d *deployment) openPage(b *chromium.Browser) *chromium.Tab {
+func (d *deployment) openPage() *chromium.Tab {
 	d.t.Helper()
-	tab := b.Tab(d.t, 1366, 900, false)
+	tab := chromium.Open(d.t, 1366, 900, false)
 	tab.Visit(d.url + "/#code=" + d.code)
 	tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 	return tab
@@ -31,11 +31,10 @@ func (d *deployment) openPage(b *chromium.Browser) *chromium.Tab {
 // Stopping an endpoint, purging its queue and cancelling a job announce and report their effect, and do nothing else.
 func TestBrowserActsOnEndpoint(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
 	d := deploy(t)
 	work := d.createEndpoint("work", "builtin/conformance", 1)
 	running := d.submitJob(work, `{"op": "sleep", "ms": 600000}`)
-	tab := d.openPage(b)
+	tab := d.openPage()
 	tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
 	tab.Until(`document.querySelector('#jobs [data-state=IN_PROGRESS]')`)
 	d.submitJob(work, `{}`)
@@ -93,13 +92,12 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 // A key that may only read gets an error, and the action has no effect.
 func TestBrowserRefusesReaders(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
 	d := deploy(t)
 	pod := d.createPod("notebook")
 	d.awaitPod(pod, "RUNNING")
 	d.addKey(apikey.Key{Name: "bob"})
 	reader := d.addKey(apikey.Key{Name: "reader", Owner: "ada", Management: apikey.Read, Jobs: apikey.Read})
-	tab := b.Tab(t, 1366, 900, false)
+	tab := chromium.Open(t, 1366, 900, false)
 	tab.Visit(d.url)
 	tab.Until(`!document.querySelector('#signin').hidden`)
 	tab.Eval(`document.querySelector('#key').value = `+quoted(reader)+`; document.querySelector('#signin-form').requestSubmit()`, nil)
@@ -124,11 +122,10 @@ func TestBrowserRefusesReaders(t *testing.T) {
 // A page of another site or port can't act through a signed-in browser.
 func TestBrowserOnOtherSites(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
 	d := deploy(t)
 	pod := d.createPod("notebook")
 	d.awaitPod(pod, "RUNNING")
-	tab := d.openPage(b)
+	tab := d.openPage()
 	callURL := d.url + "/ui/call?op=stop-pod&id=" + pod
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -154,13 +151,12 @@ func TestBrowserOnOtherSites(t *testing.T) {
 // The page shows new, changed and deleted pods, clusters, network volumes and keys without a reload.
 func TestBrowserShowsObjects(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
 	machine := filepath.Join(t.TempDir(), "gpus.yaml")
 	must.Succeed(t, os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600))
 	inventory := must.Do(gpu.Simulate(machine, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(inventory.Close)
 	d := deployWith(t, jobrunner.Config{GPUs: inventory})
-	tab := d.openPage(b)
+	tab := d.openPage()
 	tab.Shows("#pods-section", "There is no pod yet", d.url+"/v2/pods")
 	for _, hidden := range []string{"#clusters-section", "#volumes-section", "#releases-section"} {
 		tab.Until(`document.querySelector('` + hidden + `').hidden`)
@@ -247,11 +243,10 @@ func TestBrowserShowsObjects(t *testing.T) {
 // Enter confirms. Holding a key down doesn't confirm.
 func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
 	d := deploy(t)
 	pod := d.createPod("train")
 	d.awaitPod(pod, "RUNNING")
-	tab := b.Tab(t, 1366, 900, false)
+	tab := chromium.Open(t, 1366, 900, false)
 	tab.Visit(d.url)
 	tab.Until(`!document.querySelector('#signin').hidden`)
 	tab.CheckAccessibility("sign-in")

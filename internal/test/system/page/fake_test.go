@@ -315,7 +315,6 @@ func (b *busyMachine) work(p *page.Page) {
 
 // The page shows GPUs, workers in every state, their logs, and charts of the last ten minutes.
 func TestBrowserOfBusyMachine(t *testing.T) {
-	browser := chromium.Open(t)
 	for _, screen := range []struct {
 		name          string
 		width, height int64
@@ -325,7 +324,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			b, p := newBusyPage(t)
 			b.work(p)
 			url := serveLocally(t, p)
-			tab := browser.Tab(t, screen.width, screen.height, screen.dark)
+			tab := chromium.Open(t, screen.width, screen.height, screen.dark)
 			tab.Visit(url + "/#code=" + p.NewCode())
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 12`)

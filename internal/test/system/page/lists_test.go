@@ -23,7 +23,6 @@ import (
 // With a thousand pods, the page counts all, lists some, and finds them by filter. Its data stays small.
 func TestManyPods(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
 	d := deploy(t)
 	n := 1000
 	if testing.Short() {
@@ -47,7 +46,7 @@ func TestManyPods(t *testing.T) {
 		}
 	}
 
-	tab := d.openPage(b)
+	tab := d.openPage()
 	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 12`)
 	tab.Shows("#pods-count", "newest 12 shown")
 	tab.Click("#pods-more")
@@ -114,12 +113,11 @@ func TestObjectsAreReadOnceASecond(t *testing.T) {
 // The page lists batches on a wide screen and on the smallest phone, with a button if the API can cancel them.
 func TestBrowserShowsBatches(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
 	for name, width := range map[string]int64{"desk": 1366, "phone": 320} {
 		t.Run(name, func(t *testing.T) {
 			d := deploy(t)
 			work := d.createEndpoint("work", "builtin/conformance", 1)
-			tab := b.Tab(t, width, 900, false)
+			tab := chromium.Open(t, width, 900, false)
 			tab.Visit(d.url + "/#code=" + d.code)
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 			tab.Until(`document.querySelector('#batches-section').hidden`)
@@ -208,7 +206,7 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	p := page.New(config)
 	t.Cleanup(p.Close)
 	url := serveLocally(t, p)
-	tab := chromium.Open(t).Tab(t, 1366, 900, false)
+	tab := chromium.Open(t, 1366, 900, false)
 	tab.Visit(url + "/#code=" + p.NewCode())
 	for selector, wants := range map[string][]string{
 		"#status":          {"Live"},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,8 @@ type deployment struct {
 	*api.Client
 	Close func() // the end of the test calls it, too
 }
+
+func TestMain(m *testing.M) { os.Exit(chromium.Run(m)) }
 
 func deploy(t *testing.T) *deployment {
 	t.Helper()
@@ -97,7 +100,6 @@ func quoted(s string) string {
 
 // The page shows endpoints, jobs and outputs, on a desktop and a phone, and never executes their content.
 func TestBrowser(t *testing.T) {
-	b := chromium.Open(t)
 	for _, screen := range []struct {
 		name          string
 		width, height int64
@@ -105,7 +107,7 @@ func TestBrowser(t *testing.T) {
 	}{{"desk", 1366, 900, false}, {"phone", 390, 844, true}} {
 		t.Run(screen.name, func(t *testing.T) {
 			d := deploy(t)
-			tab := b.Tab(t, screen.width, screen.height, screen.dark)
+			tab := chromium.Open(t, screen.width, screen.height, screen.dark)
 			tab.Visit(d.url + "/#code=" + d.code)
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 			tab.Shows("#live", "There is no endpoint yet", d.url+"/v2/serverless")
@@ -345,7 +347,7 @@ func TestSignOutAbortsTheSnapshot(t *testing.T) {
 		local.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close) // after the browser, whose tab may hold a request
-	tab := chromium.Open(t).Tab(t, 800, 600, false)
+	tab := chromium.Open(t, 800, 600, false)
 	tab.Visit(server.URL + "/#code=" + p.NewCode())
 	tab.Shows("#status", "Live")
 	block.Store(true)

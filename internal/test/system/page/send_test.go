@@ -6,16 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The form sends jobs, shows streams, cancels and retries jobs, and keeps its input over a reload.
 func TestBrowserSendsJobs(t *testing.T) {
-	b := chromium.Open(t)
 	d := deploy(t)
 	work := d.createEndpoint("work", "builtin/conformance", 2)
-	tab := d.openPage(b)
+	tab := d.openPage()
 	tab.Until(`document.querySelector('#send-section').hidden`) // no endpoint is chosen
 	tab.Eval(`{ const f = document.querySelector('#filter'); f.value = 'nothing'; f.dispatchEvent(new Event('input')); }`, nil)
 	tab.Until(`document.querySelectorAll('#endpoints tbody tr').length === 0 && !document.querySelector('#filter-label').hidden`)

@@ -18,6 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
+func TestMain(m *testing.M) { os.Exit(chromium.Run(m)) }
+
 // openReport opens the HTML report of a sample with every verdict.
 func openReport(t *testing.T, tab *chromium.Tab) (address string) {
 	t.Helper()
@@ -35,14 +37,13 @@ func openReport(t *testing.T, tab *chromium.Tab) (address string) {
 
 // The page shows and filters the report on a desktop and a phone, runs no script from its texts, downloads nothing.
 func TestBrowser(t *testing.T) {
-	b := chromium.Open(t)
 	for _, screen := range []struct {
 		name          string
 		width, height int64
 		dark          bool
 	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"phone", 390, 844, true}} {
 		t.Run(screen.name, func(t *testing.T) {
-			tab := b.Tab(t, screen.width, screen.height, screen.dark)
+			tab := chromium.Open(t, screen.width, screen.height, screen.dark)
 			address := openReport(t, tab)
 			for selector, want := range map[string]string{
 				"h1":              "Not conformant",
@@ -108,7 +109,7 @@ func TestBrowser(t *testing.T) {
 
 // The content security policy blocks a foreign script, even if one gets into the page.
 func TestPolicy(t *testing.T) {
-	tab := chromium.Open(t).Tab(t, 800, 600, false)
+	tab := chromium.Open(t, 800, 600, false)
 	openReport(t, tab)
 	tab.Eval(`(() => { const s = document.createElement('script'); s.textContent = "document.title = 'owned'"; document.body.append(s); })()`, nil)
 	var title string
