@@ -10,8 +10,10 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/action"
@@ -310,6 +312,8 @@ func Serve(version string, debugging bool) error {
 	var options []tf6server.ServeOpt
 	if debugging {
 		options = append(options, tf6server.WithManagedDebug())
+	} else {
+		signal.Ignore(syscall.SIGTERM) // timeout and some CI runners also signal the CLI, which waits for requests in flight
 	}
 	return tf6server.Serve("registry.terraform.io/gpucloud/gpucloud", func() tfprotov6.ProviderServer { return Server(version) }, options...)
 }

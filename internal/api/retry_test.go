@@ -71,6 +71,7 @@ func TestRetryByMethodAndFailure(t *testing.T) {
 		{"429 with Retry-After", answer(429, ``, "Retry-After", "3"), waits, waits},
 		{"429 with Retry-After 0", answer(429, ``, "Retry-After", "0"), waits, waits},
 		{"429 with Retry-After of an hour", answer(429, ``, "Retry-After", "3600"), once, once},
+		{"429 with a huge Retry-After", answer(429, ``, "Retry-After", "99999999999999999999"), once, once},
 		{"500", answer(500, ``), failures, once},
 		{"501", answer(501, ``), once, once},
 		{"502", answer(502, ``), failures, once},

@@ -73,11 +73,7 @@ func (s Settings) withDefaults() (Settings, error) {
 	if strings.ContainsFunc(s.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return s, &SettingError{"api_key", "has a blank, a line break or another character that no key has: copy the key again, without surrounding text."}
 	}
-	switch s.Version {
-	case "":
-		s.Version = V2
-	case V1, V2:
-	default:
+	if s.Version = cmp.Or(s.Version, V2); s.Version != V1 && s.Version != V2 {
 		return s, &SettingError{"api_version", `must be "v1" or "v2".`}
 	}
 	s.KeySource = cmp.Or(s.KeySource, "the settings")

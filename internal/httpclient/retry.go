@@ -142,7 +142,7 @@ func isPermanent(err error) bool {
 // retryAfter parses the Retry-After header: seconds, or a date on the server's clock.
 func retryAfter(resp *http.Response) (delay time.Duration, ok bool) {
 	value := resp.Header.Get("Retry-After")
-	if n, err := strconv.ParseUint(value, 10, 31); err == nil {
+	if n, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) { // out of range: n is the maximum
 		return time.Duration(n) * time.Second, true
 	}
 	date, err := http.ParseTime(value)

@@ -52,13 +52,14 @@ func (g *gate) hold(moment wirefault.Moment) *wirefault.Fault {
 
 // stages are the moments of the four POSTs at which the apply is interrupted.
 var stages = map[string]struct {
+	signal  syscall.Signal
 	hold    wirefault.Moment
 	opens   bool // the gate opens once Terraform has noticed the interrupt
 	created int  // number of created objects
 }{
-	"before the POST is processed":             {hold: "before"},
-	"after, and the response never arrives":    {hold: "after", created: 4},
-	"before, and the response finally arrives": {hold: "before", opens: true, created: 4},
+	"before the POST is processed":             {signal: syscall.SIGINT, hold: "before"},
+	"after, and the response never arrives":    {signal: syscall.SIGTERM, hold: "after", created: 4},
+	"before, and the response finally arrives": {signal: syscall.SIGINT, hold: "before", opens: true, created: 4},
 }
 
 // After an interrupted apply, the state has all created objects. The next apply creates only the rest.
@@ -78,21 +79,19 @@ func TestInterruptedApply(t *testing.T) {
 				d.setFaults(g.hold(stage.hold))
 				p := tf.start("apply", "-auto-approve")
 				g.await(4, p)
-				must.Succeed(t, syscall.Kill(-p.Process.Pid, syscall.SIGINT)) // like Ctrl-C, it signals Terraform and its providers
+				must.Succeed(t, syscall.Kill(-p.Process.Pid, stage.signal)) // like Ctrl-C or the program timeout, it signals Terraform and its providers
 				if stage.opens {
 					p.out.Await(t, "Gracefully shutting down", 1)
 					g.open()
 				}
 				out, _ := p.waitForExit()
-				created := d.ids(t, v)
+				created, stateIDs := d.ids(t, v), tf.ids()
 				must.Equal(t, len(created), 1+stage.created, "the number of objects", lines(created))
-				stateIDs := tf.ids()
 				must.Hold(t, slices.Equal(stateIDs, created),
 					"the state has", lines(stateIDs), "and the deployment", lines(created), "Terraform printed", out)
 				d.setFaults()
 				tf.apply()
-				have := d.ids(t, v)
-				stateIDs = tf.ids()
+				have, stateIDs := d.ids(t, v), tf.ids()
 				must.Hold(t, len(have) == 5 && slices.Equal(stateIDs, have),
 					"after the next apply the state has", lines(stateIDs), "and the deployment", lines(have))
 				tf.expectEmptyPlan()
