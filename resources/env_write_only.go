@@ -109,7 +109,7 @@ func planContainer[M any](p *planrule.Plan[M], parts func(*M) (*container, *envD
 	}
 	*digests = *priorDigests // an update sends the server's values back, even changed ones, and keeps their digests
 	if priorDigests.usesAnotherKey(p.API, &state.writeOnlyEnv) {
-		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, and only a plan with that key can detect changes made elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value, which sends it again and lets this key compare it.")
+		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, or an interrupted apply lost their digests. Only a plan with that key can detect changes made elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value, which sends it again and lets this key compare it.")
 	}
 }
 
