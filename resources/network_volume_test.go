@@ -80,18 +80,12 @@ func TestNetworkVolumeEveryAttribute(t *testing.T) {
 
 func TestNetworkVolumeRules(t *testing.T) {
 	d, p := deploy(t)
-	for attribute, c := range map[string]struct {
-		value any
-		says  string
-	}{
-		"name":        {"", `Invalid name: expected at least one character, got "".`},
-		"data_center": {"", `Invalid data_center: expected at least one character, got "".`},
-		"size":        {4097, "Invalid size: expected 0 to 4096 GB, got 4097."},
-		"type":        {"FAST", `Invalid type: expected "STANDARD" or "HIGH_PERFORMANCE", got "FAST".`},
-	} {
-		config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1", attribute: c.value}
-		expectRejection(t, d, p, tfdrive.State{}, "gpucloud_network_volume", config, attribute, c.says)
-	}
+	expectRejections(t, d, p, volumeType, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, []rejection{
+		{map[string]any{"name": ""}, "name", `Invalid name: expected at least one character, got "".`},
+		{map[string]any{"data_center": ""}, "data_center", `Invalid data_center: expected at least one character, got "".`},
+		{map[string]any{"size": 4097}, "size", "Invalid size: expected 0 to 4096 GB, got 4097."},
+		{map[string]any{"type": "FAST"}, "type", `Invalid type: expected "STANDARD" or "HIGH_PERFORMANCE", got "FAST".`},
+	}...)
 }
 
 func TestNetworkVolumeLossWarns(t *testing.T) {
