@@ -167,7 +167,7 @@ func matches(p string, c clauses.Clause) bool {
 func casesOf(chosen []clauses.Clause) (list []*suite.Case) {
 	all := cases.All()
 	for i := range all {
-		if slices.ContainsFunc(chosen, func(c clauses.Clause) bool { return slices.Contains(all[i].AllClauses(), c.ID) }) {
+		if slices.ContainsFunc(chosen, func(c clauses.Clause) bool { return all[i].Judges(c.ID) || slices.Contains(all[i].GivenClauses, c.ID) }) {
 			list = append(list, &all[i])
 		}
 	}

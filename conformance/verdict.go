@@ -84,7 +84,7 @@ func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[
 		return c.Decides && c.Judges(clause.ID) && attempts[c.ID].Verdict == report.Pass
 	})
 	for _, c := range cases {
-		if !slices.Contains(c.AllClauses(), clause.ID) {
+		if !c.Judges(clause.ID) && !slices.Contains(c.GivenClauses, clause.ID) {
 			continue
 		}
 		a := attempts[c.ID]

@@ -143,13 +143,14 @@ func (p Permission) NamesAndDescriptions() (names, descriptions []string) {
 	return names, descriptions
 }
 
-func (c *Case) AllClauses() []string { return slices.Concat(c.judgedClauses(), c.GivenClauses) }
+func (c *Case) AllClauses() []string {
+	return slices.Concat([]string{c.Clause()}, c.Clauses, c.GivenClauses)
+}
 
 // Judges reports whether the case's verdict is about a clause. It isn't about GivenClauses.
-func (c *Case) Judges(clause string) bool { return slices.Contains(c.judgedClauses(), clause) }
-
-// judgedClauses returns the clauses that the case's verdict is about.
-func (c *Case) judgedClauses() []string { return append([]string{c.Clause()}, c.Clauses...) }
+func (c *Case) Judges(clause string) bool {
+	return c.Clause() == clause || slices.Contains(c.Clauses, clause)
+}
 
 // Clause returns the clause's ID: JOB-01 for JOB-01 and JOB-01-word.
 func (c *Case) Clause() string {
