@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -21,6 +22,9 @@ func Read(from io.Reader) (*Report, error) {
 	}
 	if r.Schema != Schema {
 		return nil, fmt.Errorf("its schema is %q, not %q: write it with --json of this version of the suite", r.Schema, Schema)
+	}
+	if len(r.Results) == 0 {
+		return nil, errors.New("it has no results")
 	}
 	return r, nil
 }
