@@ -313,7 +313,21 @@ func Serve(version string, debugging bool) error {
 	if debugging {
 		options = append(options, tf6server.WithManagedDebug())
 	} else {
-		signal.Ignore(syscall.SIGTERM) // timeout and some CI runners also signal the CLI, which waits for requests in flight
+		leaveSIGTERMToCLI()
 	}
 	return tf6server.Serve("registry.terraform.io/gpucloud/gpucloud", func() tfprotov6.ProviderServer { return Server(version) }, options...)
+}
+
+// leaveSIGTERMToCLI ignores SIGTERM while the CLI runs: timeout and some CI runners signal the CLI, too,
+// and it waits for requests in flight.
+func leaveSIGTERMToCLI() {
+	cli, received := os.Getppid(), make(chan os.Signal, 1)
+	signal.Notify(received, syscall.SIGTERM)
+	go func() {
+		for range received {
+			if os.Getppid() != cli {
+				os.Exit(1)
+			}
+		}
+	}()
 }

@@ -23,6 +23,7 @@ type Protocol interface {
 	Ping(ctx context.Context, jobs []string) error
 	SetSDK(release string)
 	ReportUnhealthy(reason string)
+	Note(text string) // adds a line to the worker's log
 }
 
 // Authorize returns a worker's Protocol, ErrNoWorker if the worker is unknown, or ErrKey if the key isn't its own.
@@ -355,6 +356,8 @@ func (w *worker) markLost(h *heldJob, lost bool) {
 	defer w.mu.Unlock()
 	h.lost = lost
 }
+
+func (w *worker) Note(text string) { w.log.Note(text) }
 
 // ReportUnhealthy records why the worker is unhealthy. It gets no more jobs, and is replaced after a pause.
 func (w *worker) ReportUnhealthy(reason string) {

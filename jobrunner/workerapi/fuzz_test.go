@@ -80,6 +80,8 @@ func (d *fuzzServer) Ping(_ context.Context, jobs []string) error {
 
 func (d *fuzzServer) SetSDK(release string) { d.notes = append(d.notes, release) }
 
+func (d *fuzzServer) Note(text string) { d.notes = append(d.notes, text) }
+
 func (d *fuzzServer) ReportUnhealthy(reason string) {
 	if !utf8.ValidString(reason) || len(reason) > 1100 {
 		d.notes = append(d.notes, "invalid reason: "+reason)

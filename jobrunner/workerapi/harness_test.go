@@ -104,6 +104,7 @@ func (f *fakeWorker) Ping(_ context.Context, jobs []string) error {
 }
 
 func (f *fakeWorker) ReportUnhealthy(reason string) { _ = f.recordCall("unhealthy w1 %s", reason) }
+func (f *fakeWorker) Note(text string)              { _ = f.recordCall("note w1 %s", text) }
 
 // protocol is the worker protocol over HTTP in a bubble of virtual time.
 type protocol struct {

@@ -20,11 +20,14 @@ import (
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	p, reservation, err := a.readPost(r)
 	defer reservation.Release()
+	if err == nil && p.output == nil {
+		err = newUnusableError(nil, "the chunk has no output: post {\"output\": …}")
+	}
+	if unusable, ok := errors.AsType[*unusableError](err); ok {
+		t.Note("a chunk of job " + t.job + " was rejected and is lost: " + unusable.Error())
+	}
 	if err != nil {
 		return err
-	}
-	if p.output == nil {
-		return httpanswer.Refuse(http.StatusBadRequest, "the chunk has no output: post {\"output\": …}")
 	}
 	return a.report(w, r, t, engine.Chunk(p.output, p.metrics), false)
 }
@@ -35,7 +38,10 @@ func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 	defer t.BeginPost(t.job)()
 	p, reservation, err := a.readPost(r)
 	defer reservation.Release()
-	if unusable, ok := errors.AsType[*unusableError](err); ok && !unusable.progress {
+	switch unusable, ok := errors.AsType[*unusableError](err); {
+	case ok && unusable.progress:
+		t.Note("a progress update of job " + t.job + " was rejected and is lost: " + unusable.Error())
+	case ok:
 		text := "the worker's result was rejected: " + unusable.Error()
 		if err := t.Report(context.WithoutCancel(r.Context()), t.job, engine.Fail(text, nil), false); err != nil {
 			return err

@@ -193,6 +193,7 @@ func (l *singleWorker) Report(ctx context.Context, job string, r engine.Report, 
 }
 
 func (l *singleWorker) SetSDK(string)                        {}
+func (*singleWorker) Note(string)                            {}
 func (l *singleWorker) BeginPost(string) func()              { return func() {} }
 func (l *singleWorker) ReportIdle(context.Context) error     { return nil }
 func (l *singleWorker) Ping(context.Context, []string) error { return nil }

@@ -139,15 +139,15 @@ func TestDone(t *testing.T) {
 
 // An unusable progress update is rejected, and its job continues.
 func TestUnusableProgress(t *testing.T) {
-	for _, body := range []string{
-		`{"status": "IN_PROGRESS", "output": NaN}`,
-		`{"status": "IN_PROGRESS", "output": "` + strings.Repeat("x", 21<<20) + `"}`,
+	for body, reason := range map[string]string{
+		`{"status": "IN_PROGRESS", "output": NaN}`:                                   "the body is not a JSON object, at byte 37: JSON has no NaN",
+		`{"status": "IN_PROGRESS", "output": "` + strings.Repeat("x", 21<<20) + `"}`: "the body is larger than 20971520 bytes: return a reference to the data instead, such as a URL",
 	} {
 		runProtocol(t, func(p *protocol) {
 			if a := p.mustSend("POST", "/v2/ep/job-done/w1/j1?gpu=x", body); a.status != 400 {
 				t.Errorf("%.60s: answered %d %s", body, a.status, a.text)
 			}
-			p.expectCalls()
+			p.expectCalls("note w1 a progress update of job j1 was rejected and is lost: " + reason)
 		})
 	}
 }
@@ -169,12 +169,18 @@ func TestStream(t *testing.T) {
 			}
 		})
 	}
-	for _, body := range []string{``, `[1]`, `{"chunk": 1}`, `{"output": `, `{"output": "` + strings.Repeat("x", 21<<20) + `"}`} {
+	for body, reason := range map[string]string{
+		``:                "the body is not a JSON object, at byte 0: unexpected end of JSON input",
+		`[1]`:             "the body is not a JSON object",
+		`{"chunk": 1}`:    `the chunk has no output: post {"output": …}`,
+		`{"output": NaN}`: "the body is not a JSON object, at byte 12: JSON has no NaN",
+		`{"output": "` + strings.Repeat("x", 21<<20) + `"}`: "the body is larger than 20971520 bytes: return a reference to the data instead, such as a URL",
+	} {
 		runProtocol(t, func(p *protocol) {
 			if a := p.mustSend("POST", "/v2/ep/job-stream/w1/j1?gpu=x", body); a.status != 400 {
 				t.Errorf("%.80s: answered %d %s", body, a.status, a.text)
 			}
-			p.expectCalls()
+			p.expectCalls("note w1 a chunk of job j1 was rejected and is lost: " + reason)
 		})
 	}
 }
