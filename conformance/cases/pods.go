@@ -213,9 +213,13 @@ func awaitPod(c *suite.C, id, status string) {
 
 // expectPodActions expects the actions of a pod, in any order. want is sorted.
 func expectPodActions(c *suite.C, id string, want ...string) {
-	got := readPod(c, id).Array("actions")
-	slices.SortFunc(got, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	c.Expect(fmt.Sprint(got) == fmt.Sprint(want), fmt.Sprintf("the actions %v", want), "the actions %v", got)
+	var got []string
+	for _, action := range readPod(c, id).Array("actions") {
+		name, _ := action.(string)
+		got = append(got, name)
+	}
+	slices.Sort(got)
+	c.Expect(slices.Equal(got, want), fmt.Sprintf("the actions %v", want), "the actions %v", got)
 }
 
 // maxPodBody is the maximum size in bytes of a request that creates a pod.
