@@ -200,6 +200,9 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 	if err := j.store.UseSecretKey(c.SecretKeyFile, c.DataDir); err != nil {
 		return err
 	}
+	if err := j.store.CheckSecretKey(ctx); err != nil {
+		c.Logger.Warn("workers and pods that use account secrets can't start", "error", err)
+	}
 	if j.bills, err = metering.Open(ctx, metering.Config{DB: j.db, Clock: j.clock, Store: j.store, Catalog: j.catalog, Logger: c.Logger}); err != nil {
 		return err
 	}

@@ -81,18 +81,38 @@ func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange
 
 // saveValue encrypts and stores the value of a secret. All values are encrypted with the same key.
 func (tx *Tx) saveValue(secret *Secret, value string) error {
-	var usedKeyID string
-	err := tx.tx.QueryRow("SELECT key_id FROM secret_values LIMIT 1").Scan(&usedKeyID)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	used, err := usedKeyID(tx.tx)
+	if err != nil {
 		return err
 	}
-	ciphertext, keyID, err := tx.store.key.seal(secret.ID, value, usedKeyID)
+	ciphertext, keyID, err := tx.store.key.seal(secret.ID, value, used)
 	if err != nil {
 		return err
 	}
 	_, err = tx.tx.Exec(`INSERT INTO secret_values (id, key_id, value) VALUES (?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET key_id = excluded.key_id, value = excluded.value`, secret.ID, keyID, ciphertext)
 	return err
+}
+
+// usedKeyID returns the id of the key that encrypted the database's values, or "" if the database has no values.
+func usedKeyID(q sqldb.Querier) (id string, err error) {
+	if err = q.QueryRow("SELECT key_id FROM secret_values LIMIT 1").Scan(&id); errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return id, err
+}
+
+// CheckSecretKey returns a KeyError if the database has secrets that this node can't decrypt.
+func (s *Store) CheckSecretKey(ctx context.Context) error {
+	return s.db.Read(ctx, func(r *sqldb.Reader) error {
+		used, err := usedKeyID(r)
+		if err != nil || used == "" {
+			return err
+		}
+		s.key.mu.Lock()
+		defer s.key.mu.Unlock()
+		return s.key.require(used)
+	})
 }
 
 // ResolveSecrets replaces the placeholders of secrets in environment variables. It returns
@@ -157,16 +177,24 @@ type secretKey struct {
 	id   string      // a hash of the key
 }
 
-// seal encrypts a value of the secret that has this id. usedKeyID is the id of the key that encrypted
-// the database's values, or "" if the database has no values. Only then does seal create a missing key.
-func (k *secretKey) seal(id, value, usedKeyID string) (ciphertext []byte, keyID string, err error) {
+// require loads the key and returns a KeyError if the database's values need another one. used is the result of
+// usedKeyID. If it is "", require creates a missing key. The caller holds mu.
+func (k *secretKey) require(used string) error {
+	if err := k.load(used == ""); err != nil {
+		return err
+	}
+	if used != "" && used != k.id {
+		return k.mismatch()
+	}
+	return nil
+}
+
+// seal encrypts a value of the secret that has this id. used is the result of usedKeyID.
+func (k *secretKey) seal(id, value, used string) (ciphertext []byte, keyID string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.load(usedKeyID == ""); err != nil {
+	if err := k.require(used); err != nil {
 		return nil, "", err
-	}
-	if usedKeyID != "" && usedKeyID != k.id {
-		return nil, "", k.mismatch()
 	}
 	nonce := make([]byte, k.aead.NonceSize())
 	_, _ = rand.Read(nonce) // never fails

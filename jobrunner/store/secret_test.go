@@ -69,6 +69,7 @@ func TestSecretsAreEncrypted(t *testing.T) {
 	info := must.Do(os.Stat(filepath.Join(dir, store.SecretKeyFile)))(t)
 	must.Equal(t, info.Mode().Perm()&0o077, 0, "the key file", info)
 	s, _ = openSecrets(t, dir)
+	must.Succeed(t, s.CheckSecretKey(t.Context()))
 	must.Equal(t, resolve(t, s, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], plantedValue+"2", "after a restart it resolves to")
 }
 
@@ -100,6 +101,7 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 			closeStore()
 			must.Succeed(t, damage(filepath.Join(dir, store.SecretKeyFile)))
 			s, _ = openSecrets(t, dir)
+			expectKeyError(t, s.CheckSecretKey(t.Context()))
 			_, _, err := s.ResolveSecrets(t.Context(), map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})
 			expectKeyError(t, err)
 			_, err = s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "b"}}, plantedValue)
@@ -125,6 +127,7 @@ func expectKeyError(t *testing.T, err error) {
 // If the key's folder doesn't exist, the error says so, and doesn't say that the secrets have another key.
 func TestSecretKeyWithoutFolder(t *testing.T) {
 	s, _ := open(t, t.TempDir())
+	must.Succeed(t, s.CheckSecretKey(t.Context()))
 	must.Succeed(t, s.UseSecretKey(filepath.Join(t.TempDir(), "missing", store.SecretKeyFile), ""))
 	_, err := s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, plantedValue)
 	expectKeyError(t, err)
