@@ -72,7 +72,8 @@ stock:
 		must.Equal(t, ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters")), want, query)
 	}
 	const labPod = `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"},"dataCenterIds":["%s"],"globalNetworking":%v}`
-	d.create("/v2/pods", fmt.Sprintf(labPod, "LAB-1", true))
+	d.expectMembers(d.mustSend(201, "POST", "/v2/pods", fmt.Sprintf(labPod, `LAB-2","LAB-1`, true)), map[string]string{"dataCenterId": `"LAB-1"`})
+	d.expectMembers(d.mustSend(201, "POST", "/v2/pods", fmt.Sprintf(labPod, `LAB-2","LAB-1`, false)), map[string]string{"dataCenterId": `"LAB-2"`})
 	d.expectRefusal(400, "LAB-2 doesn't have the global network", "POST", "/v2/pods", fmt.Sprintf(labPod, "LAB-2", true))
 	d.expectRefusal(400, "LAB-2 doesn't have the global network", "PATCH", "/v2/pods/"+d.create("/v2/pods", fmt.Sprintf(labPod, "LAB-2", false)), `{"globalNetworking":true}`)
 	d.mustSend(201, "POST", "/v1/pods", `{"imageName":"i","computeType":"CPU"}`) // any flavor that has 2 vCPUs

@@ -313,6 +313,25 @@ func (tx *Tx) checkPodVolume(p Pod) error {
 	return nil
 }
 
+// withGlobalNetwork returns the allowed data centers that have the global network. If none has it, it returns all
+// allowed ones, and checkPodNetwork rejects the pod.
+func withGlobalNetwork(cat *catalog.Catalog, allowed []string) []string {
+	suitable := slices.Clone(allowed)
+	if len(allowed) == 0 && cat.Restricts() { // all data centers are allowed
+		for _, d := range cat.DataCenters {
+			suitable = append(suitable, d.ID)
+		}
+	}
+	suitable = slices.DeleteFunc(suitable, func(id string) bool {
+		d, ok := cat.DataCenterByID(id)
+		return ok && !d.GlobalNetwork
+	})
+	if len(suitable) == 0 {
+		return allowed
+	}
+	return suitable
+}
+
 // placePod returns the data center of a new pod. If the catalog's file restricts stock, placePod chooses a data
 // center with stock, and rejects the pod if no allowed data center has stock. If not, the data center is the network
 // volume's, the first requested one, or "" if neither is set: this machine represents all data centers.
@@ -326,6 +345,9 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 		allowed = []string{v.DataCenter}
 	}
 	cat := tx.Catalog()
+	if p.GlobalNetworking {
+		allowed = withGlobalNetwork(cat, allowed)
+	}
 	if !cat.Restricts() {
 		if len(allowed) == 0 {
 			return "", nil
