@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
@@ -130,6 +131,7 @@ func TestDiff(t *testing.T) {
 	must.Hold(t, change.Clause == "VER-38" && change.Direction == "worse" && change.Before.Verdict == "PASS" && change.After.Verdict == "FAIL" && counts.Worse == 1 && counts.GotWorse, "got", lines)
 	must.Contain(t, runExpecting(t, command(t, "diff", bad, bad), 0), "0 worse, 0 better, 0 otherwise changed")
 	must.Contain(t, runExpecting(t, command(t, "diff", good, tempFile(t, "{}")), 2), "can't be compared")
+	must.Contain(t, runExpecting(t, command(t, "diff", good, tempFile(t, `{"schema": "`+report.Schema+`"}`)), 2), "it has no results")
 }
 
 // A report that can't be written is rejected before a request is sent. The check leaves no file.
