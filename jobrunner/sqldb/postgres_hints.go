@@ -23,9 +23,8 @@ const (
 )
 
 // hints exchanges hints (DB.Notify) between the processes on one database. The payload of a notification
-// has the id of its sender and, on the next line, the hint. Earlier versions sent several hints, one
-// per line. Notifications have their own transactions,
-// because the server serializes the commits of transactions that notify.
+// has the id of its sender and, on the next line, the hint; earlier versions sent several hints, one per line.
+// Notifications have their own transactions, because the server serializes the commits of transactions that notify.
 type hints struct {
 	disabled   bool
 	sender     string
