@@ -1,13 +1,10 @@
 package resources_test
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
@@ -58,17 +55,14 @@ func TestClusterEveryAttribute(t *testing.T) {
 		"start_ssh":       {values: []any{true, false}, removal: "update", unreadable: true},
 		"start_jupyter":   {values: []any{true, false}, removal: "update", unreadable: true},
 	}
-	expectEveryAttribute(t, drive(t, acctest.Deploy(t), api.V2), clusterType, slices.Collect(maps.Keys(table)))
-	for attribute, c := range table {
-		t.Run(attribute, func(t *testing.T) {
-			t.Parallel()
-			_, p := deploy(t)
-			for range c.values[1:] {
-				c.actions = append(c.actions, map[bool]string{true: "update", false: "replace"}[attribute == "name"])
-			}
-			c.test(t, p, api.V2, clusterType, attribute, clusterConfig(map[string]any{"disk": 50})) // because an imported state has it
-		})
+	for name, c := range table {
+		c.version, c.others = api.V2, map[string]any{"disk": 50} // because an imported state has it
+		for range c.values[1:] {
+			c.actions = append(c.actions, map[bool]string{true: "update", false: "replace"}[name == "name"])
+		}
+		table[name] = c
 	}
+	testEveryAttribute(t, clusterType, table)
 }
 
 func TestClusterPlan(t *testing.T) {

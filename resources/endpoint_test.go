@@ -68,7 +68,7 @@ func endpointOfTemplate(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	return apply(t, p, endpointType, tfdrive.State{}, config, "create"), config
 }
 
-// Each attribute is set, changed and removed. After each step the next plan is empty.
+// Each attribute is set, changed, removed and set again.
 func TestEndpointEveryAttribute(t *testing.T) {
 	t.Parallel()
 	workers := func(min, max, idle any) map[string]any {
@@ -80,72 +80,48 @@ func TestEndpointEveryAttribute(t *testing.T) {
 	pools := func(changes map[string]any) map[string]any {
 		return withChanges(map[string]any{"pools": []any{"ADA_24"}}, changes)
 	}
-	type attribute struct {
-		name         string
-		value        map[string]any
-		change       map[string]any
-		changeAction string
-		removeAction string
+	minimum := gpu(map[string]any{"min_cuda_version": "12.4"})
+	removed := func(action string, first, second any) attributeCase {
+		return attributeCase{values: []any{first, second, nil, first}, actions: []string{"update", action, action}, unreadable: true} // an import doesn't read the template
 	}
-	inPlace := func(name string, a, b any) attribute {
-		return attribute{name, map[string]any{name: a}, map[string]any{name: b}, "update", "update"}
+	inPlace := func(first, second any) attributeCase { return removed("update", first, second) }
+	removalReplaces := func(first, second any) attributeCase { return removed("replace", first, second) }
+	offIsTheDefault := func(first any) attributeCase {
+		return attributeCase{values: []any{first, "OFF", nil, first}, actions: []string{"update", "no-op", "update"}, unreadable: true}
 	}
-	removalReplaces := func(a attribute) attribute { a.removeAction = "replace"; return a }
-	both := []attribute{
-		inPlace("name", "e1", "e2"),
-		inPlace("workers", workers(0, 5, 30), workers(1, 2, 1)),
-		inPlace("scaling", map[string]any{"type": "QUEUE_DELAY", "queue_delay": 9}, map[string]any{"type": "REQUEST_COUNT", "request_count": 2}),
-		inPlace("data_center_ids", []any{"EU-RO-1", "US-TX-3"}, []any{"EU-CZ-1"}),
-		inPlace("timeout", 5000, 604800000),
-		inPlace("flashboot", "FLASHBOOT", "OFF"),
-		removalReplaces(inPlace("gpu", gpu(nil), gpu(map[string]any{"type_ids": []any{"NVIDIA L40S"}, "count": 2}))),
-		removalReplaces(attribute{"allowed_cuda_versions", map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
-		removalReplaces(attribute{"min_cuda_version", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
-		removalReplaces(attribute{"min_cuda_version to allowed_cuda_versions", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}})}, "update", "update"}),
-		removalReplaces(inPlace("cpu", []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}, []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}})),
+	of := func(version api.Version, others map[string]any, c attributeCase) attributeCase {
+		c.version, c.others = version, others
+		return c
 	}
-	byVersion := map[api.Version][]attribute{
-		api.V1: {
-			{"idle_timeout with REQUEST_COUNT", map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT"}, "workers": workers(0, 3, 30)}, map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT"}}, "update", "update"},
-		},
-		api.V2: {
-			inPlace("image", "img:1", "img:2"),
-			inPlace("args", "--one", "--two"),
-			inPlace("entrypoint", []any{"sh", "-c"}, []any{"/init"}),
-			inPlace("cmd", []any{"a b"}, []any{"", "c"}),
-			inPlace("disk", 20, 30),
-			inPlace("env", map[string]any{"A": "1"}, map[string]any{"B": "2"}),
-			inPlace("ports", []any{"80/http"}, []any{"81/tcp", "82/http"}),
-			inPlace("flashboot", "PRIORITY_FLASHBOOT", "OFF"),
-			removalReplaces(attribute{"pools", map[string]any{"gpu": pools(nil)}, map[string]any{"gpu": map[string]any{"pools": []any{"ADA_24", "AMPERE_80"}, "count": 4}}, "update", "replace"}),
-			removalReplaces(attribute{"excluded", map[string]any{"gpu": pools(map[string]any{"excluded_types": []any{"NVIDIA L4"}})}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
-			removalReplaces(attribute{"types to pools", map[string]any{"gpu": gpu(nil)}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
-			{"load balancer", map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"request_count": 8}}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"request_count": 9}, "workers": workers(0, 3, 30)}, "update", "update"},
-			{"fractions", map[string]any{"scaling": map[string]any{"queue_delay": 0.5}}, map[string]any{"scaling": map[string]any{"queue_delay": 0.7}}, "update", "update"},
-		},
-	}
-	var tested []string
-	for _, a := range slices.Concat(both, byVersion[api.V1], byVersion[api.V2]) {
-		tested = slices.AppendSeq(tested, maps.Keys(a.value))
-	}
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		expectEveryAttribute(t, p, "gpucloud_endpoint", tested)
-		template, _ := serverlessTemplate(t, d, p, nil)
-		for _, a := range append(both[:len(both):len(both)], byVersion[v]...) {
-			t.Run(a.name, func(t *testing.T) {
-				minimal := map[string]any{"name": "e", "template_id": template.Get("id")}
-				state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, withChanges(minimal, a.value), "create")
-				state = apply(t, p, state.Type, state, withChanges(minimal, a.change), a.changeAction)
-				if a.name != "flashboot" { // OFF is the default
-					state = apply(t, p, state.Type, state, minimal, a.removeAction)
-				}
-				if a.removeAction == "update" {
-					apply(t, p, state.Type, state, withChanges(minimal, a.value), "update")
-				} else if again := p.Plan(state.Type, state, withChanges(minimal, a.value)); again.Action != "replace" { // only planned, because it would create the same endpoint as the first step
-					t.Errorf("setting it again is planned to %s: %s", again.Action, again.Diagnostics)
-				}
-			})
-		}
+	requests := map[string]any{"type": "REQUEST_COUNT"}
+	balancer := map[string]any{"type": "LOAD_BALANCER", "workers": workers(0, 3, 30)}
+	testEveryAttribute(t, "gpucloud_endpoint", map[string]attributeCase{
+		"name":                           {values: []any{"e1", "e2"}, actions: []string{"update"}, unreadable: true},
+		"workers":                        inPlace(workers(0, 5, 30), workers(1, 2, 1)),
+		"workers with REQUEST_COUNT":     of(api.V1, map[string]any{"scaling": requests}, inPlace(workers(0, 3, 30), workers(0, 3, 20))),
+		"scaling":                        inPlace(map[string]any{"type": "QUEUE_DELAY", "queue_delay": 9}, map[string]any{"type": "REQUEST_COUNT", "request_count": 2}),
+		"scaling with fractions":         of(api.V2, nil, inPlace(map[string]any{"queue_delay": 0.5}, map[string]any{"queue_delay": 0.7})),
+		"scaling of a load balancer":     of(api.V2, balancer, inPlace(map[string]any{"request_count": 8}, map[string]any{"request_count": 9})),
+		"type":                           {version: api.V2, values: []any{"LOAD_BALANCER", nil}, actions: []string{"no-op"}, unreadable: true},
+		"data_center_ids":                inPlace([]any{"EU-RO-1", "US-TX-3"}, []any{"EU-CZ-1"}),
+		"timeout":                        inPlace(5000, 604800000),
+		"flashboot":                      offIsTheDefault("FLASHBOOT"),
+		"flashboot with priority":        of(api.V2, nil, offIsTheDefault("PRIORITY_FLASHBOOT")),
+		"gpu":                            removalReplaces(gpu(nil), gpu(map[string]any{"type_ids": []any{"NVIDIA L40S"}, "count": 2})),
+		"gpu with allowed CUDA versions": removalReplaces(gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)),
+		"gpu with a minimum CUDA":        removalReplaces(minimum, gpu(nil)),
+		"gpu with another kind of CUDA":  removalReplaces(minimum, gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}})),
+		"gpu pools":                      of(api.V2, nil, removalReplaces(pools(nil), map[string]any{"pools": []any{"ADA_24", "AMPERE_80"}, "count": 4})),
+		"gpu exclusions":                 of(api.V2, nil, removalReplaces(pools(map[string]any{"excluded_types": []any{"NVIDIA L4"}}), pools(nil))),
+		"gpu from types to pools":        of(api.V2, nil, removalReplaces(gpu(nil), pools(nil))),
+		"cpu":                            removalReplaces([]any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}, []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}),
+		"image":                          of(api.V2, nil, inPlace("img:1", "img:2")),
+		"args":                           of(api.V2, nil, inPlace("--one", "--two")),
+		"entrypoint":                     of(api.V2, nil, inPlace([]any{"sh", "-c"}, []any{"/init"})),
+		"cmd":                            of(api.V2, nil, inPlace([]any{"a b"}, []any{"", "c"})),
+		"disk":                           of(api.V2, nil, inPlace(20, 30)),
+		"env":                            of(api.V2, nil, inPlace(map[string]any{"A": "1"}, map[string]any{"B": "2"})),
+		"ports":                          of(api.V2, nil, inPlace([]any{"80/http"}, []any{"81/tcp", "82/http"})),
 	})
 }
 

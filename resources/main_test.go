@@ -1,8 +1,8 @@
 package resources_test
 
 import (
+	"crypto/rand"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -140,26 +140,55 @@ func withChanges(config map[string]any, changes ...map[string]any) map[string]an
 	return out
 }
 
-// attributeCase describes how a test sets, changes and removes an attribute. After each step, the next plan is empty.
-type attributeCase struct {
-	version    api.Version // the version that has the attribute
-	values     []any       // the create sets the first value
-	actions    []string    // the planned actions of changes to the other values
-	removal    string      // the planned action of a removal
-	unreadable bool        // no response has the value of the last create or update
+// requiredAttributes has the attributes that an object of each kind needs, except its name.
+var requiredAttributes = map[string]map[string]any{
+	"gpucloud_cluster":             clusterConfig(nil),
+	"gpucloud_endpoint":            {}, // newConfig adds a template
+	"gpucloud_global_volume":       {},
+	"gpucloud_network_volume":      {"size": 10, "data_center": "US-TX-3"},
+	"gpucloud_pod":                 gpuPod(nil),
+	"gpucloud_registry_auth":       {"username": "u", "password": "p"},
+	"gpucloud_registry_delegation": {"resource": repository},
+	"gpucloud_secret":              {"value_wo": "v", "value_wo_version": 1},
+	"gpucloud_ssh_keys":            {"keys": []any{annesKey}},
+	"gpucloud_template":            {"image": "i"},
 }
 
-// test runs the case with a configuration of the other attributes, if the version has the attribute.
-func (c attributeCase) test(t *testing.T, p *tfdrive.Provider, v api.Version, typeName, attribute string, config map[string]any) {
+// newConfig returns the configuration of a new object: the required attributes, a name and the changes. An endpoint without
+// an image gets a new template.
+func newConfig(t *testing.T, p *tfdrive.Provider, typeName, name string, changes ...map[string]any) map[string]any {
 	t.Helper()
-	if c.version != "" && c.version != v {
-		return // TestOneVersionTable expects a rejection
+	config := withChanges(withChanges(requiredAttributes[typeName], map[string]any{"name": name}), changes...)
+	switch {
+	case typeName == sshKeysType: // an account has one list, without a name
+		delete(config, "name")
+	case typeName == endpointType && config["image"] == nil && config["template_id"] == nil:
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": rand.Text(), "image": "builtin/echo", "serverless": true}, "create")
+		config["template_id"] = template.Get("id")
 	}
-	config = withChanges(config, map[string]any{attribute: c.values[0]})
-	state := apply(t, p, typeName, tfdrive.State{}, config, "create")
-	expectImport(t, p, state, config, c.unreadable)
-	for i, action := range c.actions {
-		config[attribute] = c.values[i+1]
+	return config
+}
+
+// attributeCase describes how a test sets, changes and removes an attribute. After each step, the next plan is empty.
+type attributeCase struct {
+	version    api.Version    // the only version of the case; "" for both
+	others     map[string]any // other attributes of all steps
+	values     []any          // the create sets the first value; nil removes the attribute
+	actions    []string       // the planned actions of changes to the other values
+	removal    string         // the planned action of a removal
+	unreadable bool           // no response has the value of the last create or update
+}
+
+func (c attributeCase) test(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribute string) {
+	t.Helper()
+	p := drive(t, d, v)
+	config := newConfig(t, p, typeName, d.Name("every"), c.others)
+	var state tfdrive.State
+	for i, action := range append([]string{"create"}, c.actions...) {
+		config[attribute] = c.values[i]
+		if attribute == "name" {
+			config[attribute] = d.Name(c.values[i].(string))
+		}
 		state = apply(t, p, typeName, state, config, action)
 		expectImport(t, p, state, config, c.unreadable)
 	}
@@ -175,11 +204,26 @@ var coveredElsewhere = map[string]string{
 	"registry": "TestPodOfARegistry, TestEndpointOwnContainer", "network_volumes": "TestEndpoint",
 }
 
-// expectEveryAttribute fails if neither the table of a test nor coveredElsewhere has a configurable attribute of a type.
-func expectEveryAttribute(t *testing.T, p *tfdrive.Provider, typeName string, tested []string) {
+// testEveryAttribute tests the cases of a kind's attributes. The first word of a case's name is its attribute. It fails if neither
+// the table nor coveredElsewhere has a configurable attribute.
+func testEveryAttribute(t *testing.T, typeName string, table map[string]attributeCase) {
 	t.Helper()
-	for _, a := range p.Schema(typeName).Block.Attributes {
-		must.Hold(t, !a.Optional && !a.Required || slices.Contains(tested, a.Name) || coveredElsewhere[a.Name] != "", "no case sets", typeName, a.Name, "add one to the table")
+	tested := map[string]bool{}
+	for name, c := range table {
+		attribute, _, _ := strings.Cut(name, " ")
+		tested[attribute] = true
+		for _, v := range acctest.Versions {
+			if c.version != "" && c.version != v { // TestOneVersionTable expects a rejection
+				continue
+			}
+			t.Run(name+"/"+string(v), func(t *testing.T) {
+				t.Parallel()
+				c.test(t, acctest.Deploy(t), v, typeName, attribute)
+			})
+		}
+	}
+	for _, a := range drive(t, acctest.Deploy(t), api.V2).Schema(typeName).Block.Attributes {
+		must.Hold(t, !a.Optional && !a.Required || tested[a.Name] || coveredElsewhere[a.Name] != "", "no case sets", typeName, a.Name, "add one to the table")
 	}
 }
 

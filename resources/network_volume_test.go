@@ -2,8 +2,6 @@ package resources_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -62,19 +60,11 @@ func TestNetworkVolumeSizes(t *testing.T) {
 }
 
 func TestNetworkVolumeEveryAttribute(t *testing.T) {
-	table := map[string]attributeCase{
+	testEveryAttribute(t, volumeType, map[string]attributeCase{
 		"name":        {values: []any{"a", "b"}, actions: []string{"update"}},
 		"size":        {values: []any{20, 30}, actions: []string{"update"}},
 		"data_center": {values: []any{"EU-RO-1", "US-TX-3"}, actions: []string{"replace"}},
 		"type":        {version: api.V2, values: []any{"STANDARD", "HIGH_PERFORMANCE"}, actions: []string{"replace"}, removal: "no-op"},
-	}
-	eachVersion(t, func(t *testing.T, _ *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		expectEveryAttribute(t, p, volumeType, slices.Collect(maps.Keys(table)))
-		for attribute, c := range table {
-			t.Run(attribute, func(t *testing.T) {
-				c.test(t, p, v, volumeType, attribute, map[string]any{"name": "v", "size": 10, "data_center": "US-TX-3"})
-			})
-		}
 	})
 }
 

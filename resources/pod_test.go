@@ -3,9 +3,7 @@ package resources_test
 import (
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -66,7 +64,7 @@ func TestPodEveryAttribute(t *testing.T) {
 	persistent := func(size int, path string) map[string]any {
 		return map[string]any{"persistent": map[string]any{"size": size, "path": path}}
 	}
-	table := map[string]attributeCase{
+	testEveryAttribute(t, podType, map[string]attributeCase{
 		"name":                    {values: []any{"a", "b"}, actions: []string{"update"}},
 		"image":                   {values: []any{"builtin/echo", "builtin/conformance"}, actions: []string{"update"}},
 		"args":                    {values: []any{"print 'a b'", "print c"}, actions: []string{"update"}, removal: "update"},
@@ -77,9 +75,9 @@ func TestPodEveryAttribute(t *testing.T) {
 		"env":                     {values: []any{map[string]any{"A": "b"}, map[string]any{"A": "c", "D": "e"}}, actions: []string{"update"}, removal: "update"},
 		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update"},
 		"gpu":                     {values: []any{gpu(nil), gpu(map[string]any{"count": 2}), gpu(map[string]any{"id": "NVIDIA A40", "count": 2})}, actions: []string{"replace", "replace"}},
-		"gpu.allowed":             {values: []any{gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
-		"gpu.min":                 {version: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
-		"cpu":                     {values: []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}, actions: []string{"replace", "replace"}},
+		"gpu allowed":             {values: []any{gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
+		"gpu minimum":             {version: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
+		"cpu":                     {others: map[string]any{"gpu": nil, "disk": 10}, values: []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}, actions: []string{"replace", "replace"}},
 		"mounts":                  {values: []any{persistent(20, "/a"), persistent(30, "/b")}, actions: []string{"update"}, removal: "replace"},
 		"cloud":                   {values: []any{"COMMUNITY", "SECURE"}, actions: []string{"replace"}, removal: "no-op"},
 		"data_center_ids":         {values: []any{[]any{"EU-RO-1"}, []any{"US-TX-3"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
@@ -101,21 +99,7 @@ func TestPodEveryAttribute(t *testing.T) {
 		"min_disk_bandwidth_mbps": {version: api.V1, values: []any{100}, removal: "update", unreadable: true},
 		"min_download_mbps":       {version: api.V1, values: []any{1.5}, removal: "update", unreadable: true},
 		"min_upload_mbps":         {version: api.V1, values: []any{100, 0, 100, 0}, actions: []string{"update", "replace", "update"}, removal: "update", unreadable: true},
-	}
-	expectEveryAttribute(t, drive(t, acctest.Deploy(t), api.V2), podType, slices.Collect(maps.Keys(table)))
-	for attribute, c := range table {
-		for _, v := range acctest.Versions {
-			t.Run(attribute+"/"+string(v), func(t *testing.T) {
-				t.Parallel()
-				name, _, _ := strings.Cut(attribute, ".")
-				config := gpuPod(nil)
-				if name == "cpu" {
-					config = cpuPod(nil)
-				}
-				c.test(t, drive(t, acctest.Deploy(t), v), v, podType, name, config)
-			})
-		}
-	}
+	})
 }
 
 func TestPodPlan(t *testing.T) {

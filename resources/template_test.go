@@ -32,78 +32,35 @@ func TestTemplate(t *testing.T) {
 
 var minimalTemplate = map[string]any{"name": "t", "image": "img"}
 
-// Each attribute is set, changed and removed. After each step the next plan is empty.
 func TestTemplateEveryAttribute(t *testing.T) {
-	both := []struct {
-		name string
-		a, b any
-	}{
-		{"name", "t1", "t2"},
-		{"image", "img:1", "img:2"},
-		{"args", "python -u handler.py", `sh -c "echo 'a b'; exec python"`},
-		{"entrypoint", []any{"/bin/sh", "-c"}, []any{"/init"}},
-		{"cmd", []any{"a b"}, []any{"", "c"}},
-		{"docker_entrypoint", []any{"/bin/sh", "-c"}, []any{"/init"}},
-		{"disk", 20, 60},
-		{"env", map[string]any{"A": "1", "EMPTY": ""}, map[string]any{"B": "2"}},
-		{"ports", []any{"8000/http", "22/tcp"}, []any{"8888/http", "22/tcp"}},
-		{"mounts", map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}, map[string]any{"persistent": map[string]any{"size": 12, "path": "/b"}}},
-		{"public", true, false},
-		{"serverless", true, false},
-		{"category", "AMD", "CPU"},
+	update, replace := []string{"update"}, []string{"replace"}
+	persistent := func(size int, path string) map[string]any {
+		return map[string]any{"persistent": map[string]any{"size": size, "path": path}}
 	}
-	oneVersion := map[api.Version][]struct {
-		name string
-		a, b any
-	}{
-		api.V1: {{"readme", "# One", "# Two"}},
-		api.V2: {
-			{"start_ssh", false, true},
-			{"start_jupyter", false, true},
-			{"allowed_cuda_versions", []any{"12.8", "12.4"}, []any{"13.0"}},
-		},
-	}
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		var tested []string
-		for _, c := range slices.Concat(both, oneVersion[api.V1], oneVersion[api.V2]) {
-			tested = append(tested, c.name)
-		}
-		expectEveryAttribute(t, p, "gpucloud_template", tested)
-		for _, c := range append(both[:len(both):len(both)], oneVersion[v]...) {
-			t.Run(c.name, func(t *testing.T) {
-				config := withChanges(minimalTemplate, map[string]any{"name": d.Name("every-" + c.name)})
-				if c.name == "name" {
-					c.a, c.b = d.Name("t1"), d.Name("t2")
-				}
-				state := apply(t, p, "gpucloud_template", tfdrive.State{}, withChanges(config, map[string]any{c.name: c.a}), "create")
-				change, remove := "update", "update" // planned actions
-				if v == api.V1 && (c.name == "category" || c.name == "serverless") {
-					change, remove = "replace", "replace"
-				}
-				if c.name == "mounts" && v == api.V2 {
-					remove = "replace"
-				}
-				state = apply(t, p, state.Type, state, withChanges(config, map[string]any{c.name: c.b}), change)
-				afterImport := "no-op"
-				if c.name == "docker_entrypoint" || c.name == "cmd" && v == api.V1 { // an import reads only one form of the start command
-					afterImport = "update"
-				}
-				apply(t, p, state.Type, importState(t, p, state.Type, state.Get("id").(string)), withChanges(config, map[string]any{c.name: c.b}), afterImport)
-				switch c.name {
-				case "name", "image": // required
-				case "category": // on v1, a template keeps its category
-					state = apply(t, p, state.Type, state, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v])
-				case "public", "serverless", "start_ssh", "start_jupyter": // b is the default
-					apply(t, p, state.Type, state, config, "no-op")
-				default:
-					state = apply(t, p, state.Type, state, config, remove)
-				}
-				must.Succeed(t, p.Destroy(state).Err())
-				gone, _ := p.Reconfigure().Read(state)
-				must.Hold(t, !gone.Exists(), "the template is still there")
-				must.Succeed(t, p.Destroy(state).Err()) // it is gone already
-			})
-		}
+	mounts := []any{persistent(10, "/a"), persistent(12, "/b")}
+	entrypoints, commands := []any{[]any{"/bin/sh", "-c"}, []any{"/init"}}, []any{[]any{"a b"}, []any{"", "c"}}
+	testEveryAttribute(t, "gpucloud_template", map[string]attributeCase{
+		"name":                  {values: []any{"t1", "t2"}, actions: update},
+		"image":                 {values: []any{"img:1", "img:2"}, actions: update},
+		"args":                  {values: []any{"python -u handler.py", `sh -c "echo 'a b'; exec python"`}, actions: update, removal: "update"},
+		"entrypoint":            {values: entrypoints, actions: update, removal: "update"},
+		"cmd of v1":             {version: api.V1, values: commands, actions: update, removal: "update", unreadable: true}, // an import reads it as args
+		"cmd of v2":             {version: api.V2, values: commands, actions: update, removal: "update"},
+		"docker_entrypoint":     {values: entrypoints, actions: update, removal: "update", unreadable: true}, // an import reads it as entrypoint
+		"disk":                  {values: []any{20, 60}, actions: update, removal: "update"},
+		"env":                   {values: []any{map[string]any{"A": "1", "EMPTY": ""}, map[string]any{"B": "2"}}, actions: update, removal: "update"},
+		"ports":                 {values: []any{[]any{"8000/http", "22/tcp"}, []any{"8888/http", "22/tcp"}}, actions: update, removal: "update"},
+		"mounts of v1":          {version: api.V1, values: mounts, actions: update, removal: "update"},
+		"mounts of v2":          {version: api.V2, values: mounts, actions: update, removal: "replace"},
+		"public":                {values: []any{true, false}, actions: update, removal: "no-op"},
+		"serverless of v1":      {version: api.V1, values: []any{true, false}, actions: replace, removal: "no-op"},
+		"serverless of v2":      {version: api.V2, values: []any{true, false}, actions: update, removal: "no-op"},
+		"category of v1":        {version: api.V1, values: []any{"AMD", "CPU"}, actions: replace, removal: "no-op"}, // a template keeps it
+		"category of v2":        {version: api.V2, values: []any{"AMD", "CPU"}, actions: update, removal: "update"},
+		"readme":                {version: api.V1, values: []any{"# One", "# Two"}, actions: update, removal: "update"},
+		"start_ssh":             {version: api.V2, values: []any{false, true}, actions: update, removal: "no-op"},
+		"start_jupyter":         {version: api.V2, values: []any{false, true}, actions: update, removal: "no-op"},
+		"allowed_cuda_versions": {version: api.V2, values: []any{[]any{"12.8", "12.4"}, []any{"13.0"}}, actions: update, removal: "update"},
 	})
 }
 
