@@ -58,13 +58,8 @@ func TestNumbersHaveBounds(t *testing.T) {
 // Every kind's plan rejects a text that no container engine accepts as an image reference.
 func TestImageReferences(t *testing.T) {
 	d, p := deploy(t)
-	kinds := map[string]map[string]any{
-		endpointType:        {"name": "e"},
-		podType:             {"name": "p", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
-		clusterType:         {"name": "c", "type": "TRAINING", "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}},
-		"gpucloud_template": {"name": d.Name("t")},
-	}
-	for kind, config := range kinds {
+	for _, kind := range []string{endpointType, podType, clusterType, "gpucloud_template"} {
+		config := withChanges(requiredAttributes[kind], map[string]any{"name": d.Name("i")})
 		for _, image := range []string{"my image:1", " worker:1", "worker:1\n", "worker:", "https://ghcr.io/acme/worker", "worker@sha256:12", "a//b"} {
 			expectRejection(t, d, p, tfdrive.State{}, kind, withChanges(config, map[string]any{"image": image}), "image", "Invalid image: expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got ")
 		}

@@ -11,17 +11,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// kindsWithCommand has the kinds that have a start command, with their required attributes.
-var kindsWithCommand = map[string]map[string]any{
-	"gpucloud_template": {"image": "i"},
-	podType:             {"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
-	endpointType:        {"image": "builtin/echo"},
-	clusterType:         clusterConfig(nil),
-}
-
 func eachKindWithCommand(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName string, config map[string]any)) {
 	t.Helper()
-	for typeName, config := range kindsWithCommand {
+	for _, typeName := range []string{"gpucloud_template", podType, endpointType, clusterType} {
 		for _, v := range acctest.Versions {
 			if v == api.V1 && (typeName == endpointType || typeName == clusterType) {
 				continue
@@ -29,7 +21,8 @@ func eachKindWithCommand(t *testing.T, test func(t *testing.T, d *acctest.Deploy
 			t.Run(typeName+"/"+string(v), func(t *testing.T) {
 				t.Parallel()
 				d := acctest.Deploy(t)
-				test(t, d, drive(t, d, v), v, typeName, withChanges(config, map[string]any{"name": d.Name("c")}))
+				p := drive(t, d, v)
+				test(t, d, p, v, typeName, newConfig(t, p, typeName, d.Name("c"), map[string]any{"image": "builtin/echo"}))
 			})
 		}
 	}

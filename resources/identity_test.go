@@ -1,7 +1,6 @@
 package resources_test
 
 import (
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"os"
@@ -21,7 +20,7 @@ import (
 
 // kindFixture is the configuration with which the tests in this file create an object of one kind.
 type kindFixture struct {
-	config             map[string]any // minimal configuration, without the name
+	config             map[string]any // changes of the required attributes
 	uniqueNames        bool
 	nameless           bool           // an account has one object, without a name
 	v2Only             bool           // only API v2 has the kind
@@ -30,7 +29,7 @@ type kindFixture struct {
 }
 
 var kindFixtures = map[string]kindFixture{
-	"gpucloud_cluster": {config: clusterConfig(map[string]any{"disk": 50}), v2Only: true, full: clusterConfig(map[string]any{
+	"gpucloud_cluster": {config: map[string]any{"disk": 50}, v2Only: true, full: clusterConfig(map[string]any{
 		"name": "full", "type": "RAY", "args": "print 'a b'", "disk": 30, "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp", "8000/http"},
 		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true, "start_jupyter": true,
 	})},
@@ -39,18 +38,18 @@ var kindFixtures = map[string]kindFixture{
 		"gpu": map[string]any{"pools": []any{"ADA_24"}, "excluded_types": []any{"NVIDIA L4"}, "count": 2, "allowed_cuda_versions": []any{"12.8"}}, "workers": map[string]any{"min": 0, "max": 2, "idle_timeout": 20},
 		"scaling": map[string]any{"type": "QUEUE_DELAY", "queue_delay": 2.5}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 60000, "flashboot": "FLASHBOOT",
 	}},
-	"gpucloud_network_volume": {config: map[string]any{"size": 10, "data_center": "EU-RO-1"}, full: map[string]any{"name": "full", "size": 20, "data_center": "EU-RO-1", "type": "STANDARD"}},
-	"gpucloud_pod": {config: cpuPod(nil), full: gpuPod(map[string]any{
+	"gpucloud_network_volume": {full: map[string]any{"name": "full", "size": 20, "data_center": "EU-RO-1", "type": "STANDARD"}},
+	"gpucloud_pod": {config: map[string]any{"gpu": nil, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "disk": 10}, full: gpuPod(map[string]any{
 		"name": "full", "args": "print 'a b'", "disk": 30, "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp", "8000/http"},
 		"gpu": map[string]any{"id": "NVIDIA L4", "count": 2, "allowed_cuda_versions": []any{"12.8"}}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}},
 		"cloud": "COMMUNITY", "data_center_ids": []any{"EU-RO-1"}, "locked": true, "start_ssh": true, "start_jupyter": true, "desired_state": "RUNNING",
 	})},
-	"gpucloud_global_volume":       {config: map[string]any{}, v2Only: true, full: map[string]any{"name": "full"}},
+	"gpucloud_global_volume":       {v2Only: true, full: map[string]any{"name": "full"}},
 	"gpucloud_secret":              {config: map[string]any{"value_wo": "secret-of-this-test", "value_wo_version": 1, "description": "d"}, uniqueNames: true, recordsAfterImport: true, v2Only: true},
-	"gpucloud_registry_auth":       {config: map[string]any{"username": "u", "password_wo": "secret-of-this-test", "password_wo_version": 1}, uniqueNames: true, recordsAfterImport: true},
-	"gpucloud_registry_delegation": {config: map[string]any{"resource": repository}, v2Only: true, full: map[string]any{"name": "full", "resource": repository + ":v1"}},
-	"gpucloud_ssh_keys":            {config: map[string]any{"keys": []any{annesKey}}, nameless: true, v2Only: true},
-	"gpucloud_template": {config: map[string]any{"image": "i"}, uniqueNames: true, full: map[string]any{
+	"gpucloud_registry_auth":       {config: map[string]any{"password": nil, "password_wo": "secret-of-this-test", "password_wo_version": 1}, uniqueNames: true, recordsAfterImport: true},
+	"gpucloud_registry_delegation": {v2Only: true, full: map[string]any{"name": "full", "resource": repository + ":v1"}},
+	"gpucloud_ssh_keys":            {nameless: true, v2Only: true},
+	"gpucloud_template": {uniqueNames: true, full: map[string]any{
 		"name": "full", "image": "i", "args": "print 'a b'", "disk": 20, "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}},
 		"public": true, "serverless": false, "category": "AMD", "start_ssh": false, "start_jupyter": false, "allowed_cuda_versions": []any{"12.8"},
 	}},
@@ -59,14 +58,7 @@ var kindFixtures = map[string]kindFixture{
 // create creates an object of the kind, and returns its state and configuration.
 func (k kindFixture) create(t *testing.T, p *tfdrive.Provider, typeName, name string) (tfdrive.State, map[string]any) {
 	t.Helper()
-	config := withChanges(k.config, map[string]any{"name": name})
-	if k.nameless {
-		config = k.config
-	}
-	if typeName == "gpucloud_endpoint" {
-		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": rand.Text(), "image": "i", "serverless": true}, "create")
-		config["template_id"] = template.Get("id")
-	}
+	config := newConfig(t, p, typeName, name, k.config)
 	return apply(t, p, typeName, tfdrive.State{}, config, "create"), config
 }
 

@@ -45,13 +45,12 @@ func newLossyProxy(t *testing.T, d *acctest.Deployment) *lossyProxy {
 }
 
 // configsOfKinds returns a configuration of each of four kinds.
-func configsOfKinds(d *acctest.Deployment, template string) map[string]map[string]any {
+func configsOfKinds(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider) map[string]map[string]any {
+	t.Helper()
 	return map[string]map[string]any{
-		"gpucloud_template":       {"name": d.Name("tt"), "image": "i:1", "env": map[string]any{"A": "1"}, "ports": []any{"80/http", "22/tcp"}},
-		"gpucloud_network_volume": {"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"},
-		"gpucloud_registry_auth":  {"name": d.Name("r"), "username": "u", "password": "p"},
-		"gpucloud_endpoint": {"name": d.Name("e"), "template_id": template, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}},
-			"workers": map[string]any{"min": 0, "max": 2}},
+		"gpucloud_template": newConfig(t, p, "gpucloud_template", d.Name("tt"), map[string]any{"env": map[string]any{"A": "1"}, "ports": []any{"80/http", "22/tcp"}}),
+		volumeType:          newConfig(t, p, volumeType, d.Name("v")), "gpucloud_registry_auth": newConfig(t, p, "gpucloud_registry_auth", d.Name("r")),
+		endpointType: newConfig(t, p, endpointType, d.Name("e"), map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}, "workers": map[string]any{"min": 0, "max": 2}}),
 	}
 }
 
@@ -61,8 +60,7 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		proxy := newLossyProxy(t, d)
 		p := drive(t, d, v)
-		template, _ := serverlessTemplate(t, d, p, nil)
-		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
+		for typeName, config := range configsOfKinds(t, d, p) {
 			proxy.toDrop.Store(1)
 			writes, expected := d.Writes(), int64(1)
 			if typeName == "gpucloud_registry_auth" {
@@ -80,7 +78,7 @@ func TestAmbiguousLostCreate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		proxy := newLossyProxy(t, d)
 		p := drive(t, d, v)
-		config := configsOfKinds(d, "")["gpucloud_network_volume"]
+		config := newConfig(t, p, volumeType, d.Name("v"))
 		proxy.toDrop.Store(1)
 		proxy.sendTwice.Store(true)
 		state, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, config))
@@ -101,8 +99,7 @@ func TestAmbiguousLostCreate(t *testing.T) {
 func TestObjectOfAKilledRun(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		killed, p := drive(t, d, v), drive(t, d, v)
-		template, _ := serverlessTemplate(t, d, p, nil)
-		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
+		for typeName, config := range configsOfKinds(t, d, p) {
 			orphan := tfdrive.Do(killed.Reconfigure().Apply(killed.Plan(typeName, tfdrive.State{}, config)))(t)
 			id := orphan.Get("id").(string)
 			command := "terraform import " + typeName + ".NAME " + id
@@ -136,8 +133,7 @@ func TestStaleListIsNotDrift(t *testing.T) {
 func TestUpdateOfADeletedObject(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
-		template, _ := serverlessTemplate(t, d, p, nil)
-		configs := configsOfKinds(d, template.Get("id").(string))
+		configs := configsOfKinds(t, d, p)
 		delete(configs, "gpucloud_registry_auth") // a new name replaces it
 		for typeName, config := range configs {
 			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
@@ -157,7 +153,7 @@ func TestCreateRejectsTakenName(t *testing.T) {
 		for _, typeName := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
 			for what, madeAfter := range map[string]bool{"before the plan": false, "after the plan": true} {
 				for _, lost := range []int64{0, 1} {
-					config := withChanges(configsOfKinds(d, "")[typeName], map[string]any{"name": d.Name(fmt.Sprint(typeName, madeAfter, lost))})
+					config := newConfig(t, other, typeName, d.Name(fmt.Sprint(typeName, madeAfter, lost)))
 					var planned tfdrive.PlannedChange
 					if madeAfter {
 						planned = p.Reconfigure().Plan(typeName, tfdrive.State{}, config)
@@ -180,27 +176,27 @@ func TestCreateRejectsTakenName(t *testing.T) {
 
 const plantedSecret = "hunter2-planted"
 
-// writesOfKinds has, by type, the attributes of a create and the changes of an update.
+// writesOfKinds has, by type, the attributes of a create, in addition to the required ones, and the changes of an update.
 var writesOfKinds = map[string]struct{ create, change map[string]any }{
-	"gpucloud_network_volume": {map[string]any{"size": 10, "data_center": "EU-RO-1"}, map[string]any{"size": 20}},
+	"gpucloud_network_volume": {nil, map[string]any{"size": 20}},
 	"gpucloud_template": {
 		map[string]any{"image": "a", "args": plantedSecret, "env": map[string]any{"A": plantedSecret}, "ports": []any{"80/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}},
 		map[string]any{"image": "b", "disk": 60, "args": plantedSecret + "2", "env": map[string]any{"A": plantedSecret + "2"}, "ports": []any{"81/http"}, "public": true},
 	},
-	"gpucloud_global_volume":       {map[string]any{}, map[string]any{"name": "renamed"}},
+	"gpucloud_global_volume":       {nil, map[string]any{"name": "renamed"}},
 	"gpucloud_secret":              {map[string]any{"value_wo": plantedSecret, "value_wo_version": 1, "description": "a"}, map[string]any{"value_wo": plantedSecret + "2", "value_wo_version": 2, "description": "b"}},
-	"gpucloud_registry_auth":       {map[string]any{"username": "u", "password": plantedSecret}, nil},
-	"gpucloud_registry_delegation": {map[string]any{"resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}, nil},
-	"gpucloud_ssh_keys":            {map[string]any{"keys": []any{annesKey}}, map[string]any{"keys": []any{annesKey + "2"}}},
+	"gpucloud_registry_auth":       {map[string]any{"password": plantedSecret}, nil},
+	"gpucloud_registry_delegation": {nil, nil},
+	"gpucloud_ssh_keys":            {nil, map[string]any{"keys": []any{annesKey + "2"}}},
 	"gpucloud_endpoint": {map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 60000},
 		map[string]any{"workers": map[string]any{"max": 5, "idle_timeout": 9}, "scaling": map[string]any{"queue_delay": 9}, "timeout": 70000, "data_center_ids": []any{"US-TX-3"}, "name": "renamed"}},
 	"gpucloud_pod": {
-		map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}, "args": plantedSecret, "env": map[string]any{"A": plantedSecret}, "ports": []any{"80/http"},
+		map[string]any{"args": plantedSecret, "env": map[string]any{"A": plantedSecret}, "ports": []any{"80/http"},
 			"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}},
 		map[string]any{"image": "builtin/conformance", "disk": 60, "args": plantedSecret + "2", "env": map[string]any{"A": plantedSecret + "2"}, "ports": []any{"81/http"}, "locked": true,
 			"mounts": map[string]any{"persistent": map[string]any{"size": 30, "path": "/b"}}},
 	},
-	"gpucloud_cluster": {clusterConfig(map[string]any{"env": map[string]any{"A": plantedSecret}}), map[string]any{"name": "renamed"}},
+	"gpucloud_cluster": {map[string]any{"env": map[string]any{"A": plantedSecret}}, map[string]any{"name": "renamed"}},
 }
 
 // unreported are members whose value in responses to creates may differ without a warning.
@@ -217,16 +213,9 @@ func TestResponseOtherThanSent(t *testing.T) {
 		proxy := newAlteringProxy(t, d)
 		sentMembers := recordMembers(t, d)
 		p := drive(t, d, v)
-		template, _ := serverlessTemplate(t, d, p, nil)
 		for typeName, c := range writesOfKinds {
 			t.Run(typeName, func(t *testing.T) {
-				config := withChanges(map[string]any{"name": d.Name("altered")}, c.create)
-				if typeName == endpointType {
-					config["template_id"] = template.Get("id")
-				}
-				if typeName == "gpucloud_ssh_keys" {
-					delete(config, "name")
-				}
+				config := newConfig(t, p, typeName, d.Name("altered"), c.create)
 				if p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Err() != nil {
 					return // the version doesn't have the kind
 				}
@@ -364,8 +353,7 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 			forward.ServeHTTP(w, r)
 		})
 		viaProxy := drive(t, d, v)
-		template, _ := serverlessTemplate(t, d, direct, nil)
-		for typeName, config := range configsOfKinds(d, template.Get("id").(string)) {
+		for typeName, config := range configsOfKinds(t, d, direct) {
 			state := apply(t, direct, typeName, tfdrive.State{}, config, "create")
 			other := apply(t, direct.Reconfigure(), typeName, tfdrive.State{}, withChanges(config, map[string]any{"name": d.Name("other")}), "create")
 			id, otherID = state.Get("id").(string), other.Get("id").(string)

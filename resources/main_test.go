@@ -143,7 +143,7 @@ func withChanges(config map[string]any, changes ...map[string]any) map[string]an
 // requiredAttributes has the attributes that an object of each kind needs, except its name.
 var requiredAttributes = map[string]map[string]any{
 	"gpucloud_cluster":             clusterConfig(nil),
-	"gpucloud_endpoint":            {}, // newConfig adds a template
+	"gpucloud_endpoint":            {"template_id": tfdrive.Unknown},
 	"gpucloud_global_volume":       {},
 	"gpucloud_network_volume":      {"size": 10, "data_center": "US-TX-3"},
 	"gpucloud_pod":                 gpuPod(nil),
@@ -158,11 +158,13 @@ var requiredAttributes = map[string]map[string]any{
 // an image gets a new template.
 func newConfig(t *testing.T, p *tfdrive.Provider, typeName, name string, changes ...map[string]any) map[string]any {
 	t.Helper()
-	config := withChanges(withChanges(requiredAttributes[typeName], map[string]any{"name": name}), changes...)
+	config := withChanges(withChanges(requiredAttributes[typeName], changes...), map[string]any{"name": name})
 	switch {
 	case typeName == sshKeysType: // an account has one list, without a name
 		delete(config, "name")
-	case typeName == endpointType && config["image"] == nil && config["template_id"] == nil:
+	case config["template_id"] == tfdrive.Unknown && config["image"] != nil:
+		delete(config, "template_id")
+	case config["template_id"] == tfdrive.Unknown:
 		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": rand.Text(), "image": "builtin/echo", "serverless": true}, "create")
 		config["template_id"] = template.Get("id")
 	}

@@ -19,27 +19,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
-// minimalCreates has configurations without optional attributes and the members that creates send on each version.
+// minimalCreates has the members that a create with only the required attributes sends on each version.
 // Those in brackets are neither configured nor defaults of the schema.
-var minimalCreates = map[string]struct {
-	config map[string]any
-	v2, v1 string
-}{
-	"gpucloud_network_volume": {map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "dataCenter name size", "dataCenterId name size"},
-	"gpucloud_template": {map[string]any{"image": "i"},
+var minimalCreates = map[string]struct{ v2, v1 string }{
+	"gpucloud_network_volume": {"dataCenter name size", "dataCenterId name size"},
+	"gpucloud_template": {
 		"category disk image name public serverless startJupyter startSsh",
 		"category containerDiskInGb imageName isPublic isServerless name [ports volumeInGb]"},
-	"gpucloud_registry_auth":       {map[string]any{"username": "u", "password": "p"}, "name password username", "name password username"},
-	"gpucloud_registry_delegation": {map[string]any{"resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}, "resource", ""},
-	"gpucloud_global_volume":       {map[string]any{}, "name", ""},
-	"gpucloud_secret":              {map[string]any{"value_wo": "v", "value_wo_version": 1}, "name value", ""},
-	"gpucloud_endpoint": {map[string]any{},
+	"gpucloud_registry_auth":       {"name password username", "name password username"},
+	"gpucloud_registry_delegation": {"resource", ""},
+	"gpucloud_global_volume":       {"name", ""},
+	"gpucloud_secret":              {"name value", ""},
+	"gpucloud_endpoint": {
 		"flashboot name scaling templateId type workers",
 		"flashboot idleTimeout name scalerType scalerValue templateId workersMax workersMin"},
-	"gpucloud_pod": {map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
+	"gpucloud_pod": {
 		"cloud disk gpu image name [args env ports registry]",
 		"cloudType computeType containerDiskInGb gpuCount gpuTypeIds imageName locked name [containerRegistryAuthId dockerStartCmd env ports volumeInGb]"},
-	"gpucloud_cluster": {clusterConfig(nil), "compute image name type", ""},
+	"gpucloud_cluster": {"compute image name type", ""},
 }
 
 // A create sends no unset attributes, which a service may not know, and a change of the name just the name.
@@ -49,7 +46,7 @@ func TestUnsetIsNotSent(t *testing.T) {
 		typeName := typeNameOf(t, kind)
 		c, ok := minimalCreates[typeName]
 		if !ok {
-			must.Equal(t, typeName, "gpucloud_ssh_keys", "minimalCreates has no configuration of the kind: add one")
+			must.Equal(t, typeName, "gpucloud_ssh_keys", "minimalCreates has no members of the kind: add them")
 			continue
 		}
 		for v, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
@@ -58,14 +55,10 @@ func TestUnsetIsNotSent(t *testing.T) {
 			}
 			t.Run(typeName+" "+string(v), func(t *testing.T) {
 				d := acctest.Deploy(t)
-				config := c.config
-				if typeName == endpointType {
-					template, _ := serverlessTemplate(t, d, drive(t, d, v), nil)
-					config = withChanges(config, map[string]any{"template_id": template.Get("id")})
-				}
-				hasName := typeName != "gpucloud_registry_delegation"
-				if hasName {
-					config = withChanges(config, map[string]any{"name": d.Name("n")})
+				config := newConfig(t, drive(t, d, v), typeName, d.Name("n"))
+				hasName := typeName != delegationType
+				if !hasName {
+					delete(config, "name")
 				}
 				sent := recordMembers(t, d)
 				p := drive(t, d, v)
@@ -180,11 +173,7 @@ func testOmission(t *testing.T, d *acctest.Deployment, v api.Version, typeName, 
 	if inPlace {
 		name = attribute[1:]
 	}
-	config := withChanges(minimalCreates[typeName].config, map[string]any{"name": d.Name("o")})
-	if typeName == endpointType {
-		template, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("of-" + name)})
-		config["template_id"] = template.Get("id")
-	}
+	config := newConfig(t, p, typeName, d.Name("o"))
 	switch fmt.Sprint(value) {
 	case "$auth":
 		value = apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get("id")
@@ -192,9 +181,6 @@ func testOmission(t *testing.T, d *acctest.Deployment, v api.Version, typeName, 
 		value = []any{apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}, "create").Get("id")}
 	}
 	full := withChanges(config, map[string]any{name: value})
-	if typeName == volumeType {
-		config["data_center"], full["data_center"] = "US-TX-3", "US-TX-3"
-	}
 	if planned := p.Plan(typeName, tfdrive.State{}, full); planned.Diagnostics.Err() != nil {
 		return // the version doesn't have the attribute
 	}
@@ -244,10 +230,10 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for typeName, c := range map[string]struct{ v2, v1 string }{
-			"gpucloud_network_volume":      {`/v2/network-volumes {"name": %q, "size": 10, "dataCenter": "EU-RO-1"}`, `/v1/networkvolumes {"name": %q, "size": 10, "dataCenterId": "EU-RO-1"}`},
+			"gpucloud_network_volume":      {`/v2/network-volumes {"name": %q, "size": 10, "dataCenter": "US-TX-3"}`, `/v1/networkvolumes {"name": %q, "size": 10, "dataCenterId": "US-TX-3"}`},
 			"gpucloud_template":            {`/v2/templates {"name": %q, "image": "i"}`, `/v1/templates {"name": %q, "imageName": "i"}`},
 			"gpucloud_global_volume":       {`/v2/global-volumes {"name": %q}`, ""},
-			"gpucloud_registry_delegation": {`/v2/registries/delegations {"name": %q, "resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}`, ""},
+			"gpucloud_registry_delegation": {`/v2/registries/delegations {"name": %q, "resource": "` + repository + `"}`, ""},
 			"gpucloud_pod": {`/v2/pods {"name": %q, "image": "builtin/echo", "gpu": {"id": "NVIDIA L4"}}`,
 				`/v1/pods {"name": %q, "imageName": "builtin/echo", "gpuTypeIds": ["NVIDIA L4"]}`},
 			"gpucloud_cluster": {`/v2/clusters {"name": %q, "type": "TRAINING", "image": "builtin/echo", "compute": {"gpuTypeId": "NVIDIA L4", "gpuCountPerPod": 1, "podCount": 2}}`, ""},
@@ -258,7 +244,7 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 			if text == "" {
 				continue
 			}
-			config := withChanges(minimalCreates[typeName].config, map[string]any{"name": d.Name("d")})
+			config := withChanges(requiredAttributes[typeName], map[string]any{"name": d.Name("d")})
 			if typeName == endpointType {
 				config["template_id"] = template.Get("id")
 			}
@@ -281,20 +267,16 @@ func TestNullInResponsesPlansNothing(t *testing.T) {
 			wirefault.Handler(forward, wirefault.Deployment{}, null).ServeHTTP(w, r)
 		})
 		p := drive(t, d, v)
-		template, _ := serverlessTemplate(t, d, p, nil)
 		changed := map[string]map[string]any{
 			"gpucloud_template": {"serverless": true, "category": "CPU", "disk": 20}, podType: {"mounts": map[string]any{"persistent": map[string]any{"size": 30, "path": "/data"}}},
-			endpointType: {"template_id": template.Get("id"), "workers": map[string]any{"min": 1, "max": 5}, "scaling": map[string]any{"type": "REQUEST_COUNT"}, "flashboot": "FLASHBOOT"},
+			endpointType: {"workers": map[string]any{"min": 1, "max": 5}, "scaling": map[string]any{"type": "REQUEST_COUNT"}, "flashboot": "FLASHBOOT"},
 		}
 		for typeName, members := range map[string][]string{
 			"gpucloud_template": {"category", "isServerless", "containerDiskInGb"}, endpointType: {"scalerType", "workersMax", "workers", "scaling", "flashboot"},
 			podType: {"volumeInGb", "mounts"}, volumeType: {"dataCenter", "dataCenterId"}, "gpucloud_registry_auth": {"name"}, "gpucloud_secret": {"name"},
 			"gpucloud_cluster": {"type", "compute"}, "gpucloud_registry_delegation": {"repository", "awsRegion"},
 		} {
-			config := withChanges(minimalCreates[typeName].config, changed[typeName])
-			if typeName != "gpucloud_registry_delegation" {
-				config["name"] = d.Name("n")
-			}
+			config := newConfig(t, p, typeName, d.Name("n"), changed[typeName])
 			if member = ""; p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Err() != nil {
 				continue // the version doesn't have the kind
 			}

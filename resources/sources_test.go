@@ -66,7 +66,7 @@ var sourceCases = map[string]sourceCase{
 	"gpucloud_pod": {
 		plural: "pods",
 		config: map[string]any{"image": "builtin/echo", "args": "print x", "disk": 8, "env": map[string]any{"TOKEN": "a-planted-secret"}, "ports": []any{"80/http"},
-			"cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
+			"gpu": nil, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
 		omits: []string{
 			"from_template", "data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority",
 			"cpu_flavor_priority", "data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps",
@@ -77,7 +77,7 @@ var sourceCases = map[string]sourceCase{
 	},
 	"gpucloud_cluster": {
 		plural:  "clusters",
-		v2:      map[string]any{"type": "TRAINING", "image": "builtin/echo", "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "env": map[string]any{"TOKEN": "a-planted-secret"}},
+		v2:      map[string]any{"env": map[string]any{"TOKEN": "a-planted-secret"}},
 		omits:   []string{"template_id", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts", "data_center_ids", "start_ssh", "start_jupyter"},
 		differs: []string{"pods", "network", "primary", "data_center_id"}, // current values
 		filters: map[string]any{"type": "TRAINING"},
@@ -98,16 +98,13 @@ var sourceCases = map[string]sourceCase{
 var configurationOnly = []string{"deletion_protection", "env_wo", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
 
 // create creates an object of a kind, with the attributes that the version has.
-func (s sourceCase) create(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
+func (s sourceCase) create(t *testing.T, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
 	t.Helper()
-	config := withChanges(s.config, map[string]any{"name": name})
+	config := s.config
 	if v == api.V2 {
-		maps.Copy(config, s.v2)
-	} else if typeName == "gpucloud_endpoint" {
-		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("of " + name), "image": "i", "serverless": true}, "create")
-		config["template_id"] = template.Get("id")
+		config = withChanges(config, s.v2)
 	}
-	return apply(t, p, typeName, tfdrive.State{}, config, "create")
+	return apply(t, p, typeName, tfdrive.State{}, newConfig(t, p, typeName, name, config), "create")
 }
 
 func eachSource(t *testing.T, test func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase)) {
@@ -128,7 +125,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 	oneVersionOnly := oneVersion(t)
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceCase) {
 		p := drive(t, d, v)
-		state := s.create(t, d, p, v, typeName, d.Name("one"))
+		state := s.create(t, p, v, typeName, d.Name("one"))
 		byID := readSource(t, p, typeName, map[string]any{"id": state.Get("id")})
 		byName := readSource(t, p, typeName, map[string]any{"name": state.Get("name")})
 		must.Hold(t, byID.Value.Equal(byName.Value), "by id", byID.Value, "by name", byName.Value)
@@ -182,7 +179,7 @@ func TestSourceFilters(t *testing.T) {
 		must.Equal(t, readSource(t, p, "gpucloud_"+s.plural, nil).Get(s.plural).([]any), nil, "an empty deployment has")
 		var want []any
 		for _, name := range []string{"b", "a", "c"} {
-			want = append(want, s.create(t, d, p, v, typeName, d.Name(name)).Get("name"))
+			want = append(want, s.create(t, p, v, typeName, d.Name(name)).Get("name"))
 		}
 		slices.SortFunc(want, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
 		p = p.Reconfigure()

@@ -148,11 +148,7 @@ func TestValueOfTheOtherVersion(t *testing.T) {
 		{endpointType, "", api.V2, api.V1, map[string]any{"cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}}}, nil},
 	} {
 		d := acctest.Deploy(t)
-		config := withChanges(c.config, map[string]any{"name": d.Name("s")})
-		if c.typeName == endpointType {
-			template, _ := serverlessTemplate(t, d, drive(t, d, api.V1), nil)
-			config["template_id"] = template.Get("id")
-		}
+		config := newConfig(t, drive(t, d, c.created), c.typeName, d.Name("s"), c.config)
 		state := apply(t, drive(t, d, c.created), c.typeName, tfdrive.State{}, config, "create")
 		p := drive(t, d, c.kept)
 		state = expectEmptyPlan(t, p, state, config)
@@ -186,17 +182,14 @@ func TestSwitchingVersionsWithSharedTemplate(t *testing.T) {
 
 // oneVersionValues has the attributes that only one version has.
 var oneVersionValues = map[string]struct {
-	needs   map[string]any               // the required attributes
 	values  map[string]any               // a value other than the default, by attribute
 	members map[string][2]map[string]any // by path: the configuration that sets a member, and its replacement on the other version
 }{
-	"gpucloud_network_volume": {needs: map[string]any{"size": 10, "data_center": "US-TX-3"}, values: map[string]any{"type": "HIGH_PERFORMANCE"}},
+	"gpucloud_network_volume": {values: map[string]any{"type": "HIGH_PERFORMANCE"}},
 	"gpucloud_template": {
-		needs:  map[string]any{"image": "i"},
 		values: map[string]any{"readme": "# One", "start_ssh": false, "start_jupyter": false, "allowed_cuda_versions": []any{"12.8"}},
 	},
 	"gpucloud_endpoint": {
-		needs: map[string]any{"template_id": tfdrive.Unknown}, // to create an object, a test adds a template
 		values: map[string]any{
 			"type": "LOAD_BALANCER", "image": "builtin/conformance", "args": "--one", "entrypoint": []any{"sh"}, "cmd": []any{"--one"}, "disk": 20, "env": map[string]any{"A": "1"},
 			"ports": []any{"80/http"}, "registry": "$auth", "flashboot": "PRIORITY_FLASHBOOT",
@@ -209,7 +202,6 @@ var oneVersionValues = map[string]struct {
 		},
 	},
 	"gpucloud_pod": {
-		needs: map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
 		values: map[string]any{
 			"interruptible": true, "support_public_ip": true, "country_codes": []any{"RO"}, "gpu_type_priority": "custom", "cpu_flavor_priority": "custom", "data_center_priority": "custom",
 			"min_ram_per_gpu": 16, "min_vcpu_per_gpu": 4, "min_disk_bandwidth_mbps": 100, "min_download_mbps": 1.5, "min_upload_mbps": 100, "start_ssh": true, "start_jupyter": true,
@@ -228,10 +220,9 @@ func TestOneVersionUnknown(t *testing.T) {
 		for _, o := range attributes {
 			d := acctest.Deploy(t)
 			p := drive(t, d, otherVersion[o.Version])
-			config := withChanges(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
-			if typeName == "gpucloud_endpoint" {
-				template, _ := serverlessTemplate(t, d, p, nil)
-				config = withChanges(config, map[string]any{"template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
+			config := newConfig(t, p, typeName, d.Name("one"))
+			if typeName == endpointType {
+				config["gpu"] = map[string]any{"type_ids": []any{"NVIDIA L4"}}
 			}
 			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
 			name, member, nested := strings.Cut(o.Attribute, ".")
@@ -337,11 +328,7 @@ func TestOneVersionReportsTrueValues(t *testing.T) {
 				}
 				d := acctest.Deploy(t)
 				supporting, lacking := drive(t, d, o.Version), drive(t, d, otherVersion[o.Version])
-				config := withChanges(oneVersionValues[typeName].needs, map[string]any{"name": d.Name("one")})
-				if typeName == "gpucloud_endpoint" {
-					template, _ := serverlessTemplate(t, d, supporting, nil)
-					config["template_id"] = template.Get("id")
-				}
+				config := newConfig(t, supporting, typeName, d.Name("one"))
 				configured := withChanges(config, values[0])
 				if configured["registry"] == "$auth" {
 					auth := apply(t, supporting, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
@@ -410,7 +397,7 @@ func TestOneVersionTable(t *testing.T) {
 			i := slices.IndexFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute })
 			must.Require(t, i >= 0, typeName, attribute, "isn't an attribute of exactly one version: remove it from oneVersionValues")
 			version := known[typeName][i].Version
-			planned := drive(t, d, otherVersion[version]).Plan(typeName, tfdrive.State{}, withChanges(cases.needs, map[string]any{"name": "one"}, config))
+			planned := drive(t, d, otherVersion[version]).Plan(typeName, tfdrive.State{}, withChanges(requiredAttributes[typeName], map[string]any{"name": "one"}, config))
 			must.ErrorContains(t, planned.Diagnostics.Err(), attribute+": ", fmt.Sprintf("exists in management API %s only", version))
 		}
 	}
