@@ -176,6 +176,11 @@ func (j *Jobrunner) start(ctx context.Context, c Config, webhookPolicy webhook.P
 	return nil
 }
 
+// RecordRejection counts a rejected connection as a request without a route that was answered 503.
+func (j *Jobrunner) RecordRejection() {
+	j.metrics.Begin()(new(http.Request), http.StatusServiceUnavailable)
+}
+
 // openState opens the clock, the API keys, the catalog, the store and the billing meter.
 func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 	j.db.BeforeBreaking(node.RefuseWhileOthersRun(j.db))

@@ -52,7 +52,7 @@ func (b *backup) Run() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
 	// The copy gets its final name when it is complete.
-	temp, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+"-") // 0700
+	temp, err := os.MkdirTemp(filepath.Dir(to), filepath.Base(to)+".partial-") // 0700
 	if err != nil {
 		return fmt.Errorf("making the folder of the copy: %w", err)
 	}

@@ -120,6 +120,8 @@ func testFlood(t *testing.T, p *process) {
 		_, err := c.NetworkVolumes.List(t.Context())
 		return err == nil
 	})
+	_, metrics := p.get("/metrics")
+	must.Contain(t, metrics, `_count{code="503",route="none"}`)
 	p.interrupt()
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,12 @@ import (
 // The limit includes the jobs of a state in memory. Otherwise a full queue would be marked again every few requests.
 func TestHeapLimit(t *testing.T) {
 	must.Equal(t, heapLimit(64<<20, 512<<20, 0), 576<<20+baseHeap)
+}
+
+// A listener on both families has the first address of either.
+func TestRemoteURL(t *testing.T) {
+	all := &net.TCPAddr{IP: net.IPv6unspecified, Port: 1}
+	must.Equal(t, remoteURL(":1", all), cmp.Or(remoteURL("0.0.0.0:1", all), remoteURL("[::]:1", all)))
 }
 
 // A client command says once per outage that the deployment doesn't answer.

@@ -144,7 +144,7 @@ func (s *serve) Run() (err error) {
 		workerLogs = stderr
 	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, NoSync: s.Fsync == "normal", DatabaseURL: dbURL, DatabaseConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKeyFile: s.SecretsKeyFile, Logger: log, GPUs: inventory,
+		DataDir: dir, NoSync: s.Fsync == "normal", DatabaseURL: dbURL, DatabaseConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(s.Listen, tcp.Addr())), APIKey: key, KeyDir: s.Keys, SecretKeyFile: s.SecretsKeyFile, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow, BodyMemory: bodies, StateMemory: s.stateMemory(),
@@ -153,9 +153,10 @@ func (s *serve) Run() (err error) {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	listener.OnReject = j.RecordRejection
 	var greeter sync.WaitGroup
 	greeter.Go(func() { // waits until the container engines are probed
-		s.greet(stdout, url, remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Describe)
+		s.greet(stdout, url, remoteURL(s.Listen, tcp.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Describe)
 	})
 	defer greeter.Wait()
 	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
@@ -366,16 +367,17 @@ func localURL(listen string, address net.Addr) string {
 	return "http://" + address.String()
 }
 
-// remoteURL returns the URL at which other machines may reach a listener on all addresses. For
-// other listeners, or if no address is known, it returns "".
-func remoteURL(address net.Addr) string {
+// remoteURL returns the URL at which other machines may reach a listener on all addresses of --listen's
+// family, or of both. For other listeners, or if no address is known, it returns "".
+func remoteURL(listen string, address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
 		return ""
 	}
+	network := listenNetwork(listen)
 	addresses, _ := net.InterfaceAddrs() // nil on error
 	for _, a := range addresses {
-		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && (n.IP.To4() != nil) == (tcp.IP.To4() != nil) {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && (network == "tcp" || (network == "tcp4") == (n.IP.To4() != nil)) {
 			return "http://" + net.JoinHostPort(n.IP.String(), fmt.Sprint(tcp.Port))
 		}
 	}

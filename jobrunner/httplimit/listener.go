@@ -29,7 +29,9 @@ type Config struct {
 	PerAddress int
 	// Proxies are load balancers, which connect on behalf of many clients.
 	Proxies []netip.Prefix
-	Logger  *slog.Logger
+	// OnReject is called before a connection is answered 503, if it isn't nil.
+	OnReject func()
+	Logger   *slog.Logger
 }
 
 const (
@@ -231,7 +233,7 @@ func (l *Listener) rejectWithSpare() bool {
 		_ = tcp.SetDeadline(time.Time{})
 	}
 	if err == nil {
-		write503(c, "the deployment has no file descriptor left for a connection")
+		l.write503(c, "the deployment has no file descriptor left for a connection")
 		closeDrained(c)
 	}
 	l.spare, _ = os.Open(os.DevNull)
@@ -240,7 +242,7 @@ func (l *Listener) rejectWithSpare() bool {
 
 // reject answers 503 and lingers.
 func (l *Listener) reject(c net.Conn, reason string) {
-	write503(c, reason)
+	l.write503(c, reason)
 	select {
 	case l.lingering <- struct{}{}:
 	default:
@@ -262,7 +264,10 @@ func closeDrained(c net.Conn) {
 }
 
 // write503 answers in a form that the clients of all APIs can read, and that fits into a send buffer.
-func write503(c net.Conn, reason string) {
+func (l *Listener) write503(c net.Conn, reason string) {
+	if l.OnReject != nil {
+		l.OnReject()
+	}
 	text := reason + ": try again in a few seconds"
 	body := `{"title":"Service Unavailable","status":503,"detail":"` + text + `","error":"` + text + `","message":"` + text + `"}`
 	_ = c.SetWriteDeadline(time.Now().Add(drainTime))

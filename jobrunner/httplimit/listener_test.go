@@ -73,6 +73,7 @@ func (b *boundedServer) connect(from, path string) *bufio.Reader {
 	b.addresses <- from
 	c := must.Do(net.Dial("tcp", b.address))(b.t)
 	b.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	if path != "" {
 		must.Do(c.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n")))(b.t)
 	}
@@ -82,7 +83,7 @@ func (b *boundedServer) connect(from, path string) *bufio.Reader {
 // hold sends a request to /hold. It retries while the connection to be evicted isn't idle yet.
 func (b *boundedServer) hold(from string) *bufio.Reader {
 	b.t.Helper()
-	for {
+	for start := time.Now(); time.Since(start) < 30*time.Second; {
 		r := b.connect(from, "/hold")
 		refused := make(chan struct{})
 		go func() {
@@ -95,6 +96,8 @@ func (b *boundedServer) hold(from string) *bufio.Reader {
 		case <-refused:
 		}
 	}
+	b.t.Fatal("every connection was rejected")
+	return nil
 }
 
 // expectServed retries until a request from an address is answered 200.

@@ -94,7 +94,7 @@ func (s settings) image(platform v1.Platform, layers ...v1.Layer) (v1.Image, err
 		WorkingDir:   home,
 		Env:          []string{"PATH=" + filepath.Dir(program), "HOME=" + home},
 		Entrypoint:   []string{program},
-		Cmd:          []string{"serve", "--listen=0.0.0.0:8420", "--allow-remote", "--data=" + home},
+		Cmd:          []string{"serve", "--listen=:8420", "--allow-remote", "--data=" + home},
 		ExposedPorts: map[string]struct{}{"8420/tcp": {}},
 		Volumes:      map[string]struct{}{home: {}},
 		StopSignal:   "SIGTERM",
