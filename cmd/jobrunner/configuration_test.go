@@ -10,6 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
+// Flags and variables set the programs, the catalog and the key, which isn't printed.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -17,8 +18,13 @@ func TestConfiguration(t *testing.T) {
 	must.Succeed(t, os.Mkdir(data, 0o700))
 	file := filepath.Join(data, "jobrunner.yaml")
 	writeFile(t, file, "engine: none\nrules:\n  - image: a/b\n    process: {run: [go, version]}\n")
-	p := serve(t, environment(home), "--data="+data)
-	must.Contain(t, strings.Join(p.startupLines, "\n"), "Images: "+file+": 1 × process\nImages: containers: off\n")
+	example := must.Do(filepath.Abs(filepath.Join("..", "..", "examples", "catalog.yaml")))(t)
+	p := serve(t, environment(home, "GPUCLOUD_API_KEY=the-key\n"), "--data="+data, "--catalog="+example)
+	greeting := strings.Join(p.startupLines, "\n")
+	must.Contain(t, greeting, "Images: "+file+": 1 × process\nImages: containers: off\n")
+	must.Hold(t, !strings.Contains(greeting, "the-key"), "the greeting prints the key:", greeting)
+	_, text, err := send(t.Context(), "GET", p.url+"/v2/catalog/gpus/LAB%20Accelerator%20X", "the-key", "")
+	must.Hold(t, strings.Contains(text, `"price":{"secure":1.25,"community":0,"serverless":2}`), "the example's price is missing:", text, err)
 }
 
 // An invalid file, from a flag or a variable, and an invalid --engine are usage errors. They don't create the data folder.
@@ -43,14 +49,6 @@ func TestInvalidFiles(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	mustFail(t, environment(t.TempDir()), "serve", "--listen=127.0.0.1:0", "--data="+data, "--engine=postgres://u:planted-password/@127.0.0.1:1/db")
 	must.ErrorIs(t, must.Err(os.Stat(data)), os.ErrNotExist, "--engine: the data folder was created")
-}
-
-func TestCatalog(t *testing.T) {
-	t.Parallel()
-	example := must.Do(filepath.Abs(filepath.Join("..", "..", "examples", "catalog.yaml")))(t)
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--catalog="+example)
-	_, text := p.get("/v2/catalog/gpus/LAB%20Accelerator%20X")
-	must.Hold(t, strings.Contains(text, `"price":{"secure":1.25,"community":0,"serverless":2}`), "the example's price is missing:", text)
 }
 
 const longKey = "0123456789-long-enough-key"

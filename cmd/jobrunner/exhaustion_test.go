@@ -116,10 +116,7 @@ func testFlood(t *testing.T, p *process) {
 	for _, conn := range append(silentConns, waitingConns...) {
 		conn.Close()
 	}
-	p.waitUntil("the end of the flood", func() bool {
-		_, err := c.NetworkVolumes.List(t.Context())
-		return err == nil
-	})
+	p.waitUntil("the end of the flood", func() bool { return must.Err(c.NetworkVolumes.List(t.Context())) == nil })
 	_, metrics := p.get("/metrics")
 	must.Contain(t, metrics, `_count{code="503",route="none"}`)
 	p.interrupt()

@@ -223,10 +223,7 @@ func (c *listKeys) Run() error {
 	out := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "NAME\tOWNER\tMANAGEMENT\tJOBS\tENDPOINTS\tCREATED\tEXPIRES")
 	for _, key := range list {
-		endpoints := "all"
-		if len(key.Endpoints) > 0 {
-			endpoints = strings.Join(key.Endpoints, " ")
-		}
+		endpoints := cmp.Or(strings.Join(key.Endpoints, " "), "all")
 		expires := "never"
 		if !key.Expires.IsZero() {
 			expires = key.Expires.Format(time.RFC3339)

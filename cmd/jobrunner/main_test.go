@@ -256,16 +256,6 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	must.Contain(t, p.stderr.String(), "has no database: the deployment begins without jobs and objects")
 }
 
-func TestKeyFromTheEnvironment(t *testing.T) {
-	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=mine\n"), "--ephemeral")
-	must.Do(p.client("mine").NetworkVolumes.List(t.Context()))(t)
-	text := strings.Join(p.startupLines, "\n")
-	must.Hold(t, !strings.Contains(text, "mine"), "the greeting prints the key:", text)
-	_, err := p.client("other").NetworkVolumes.List(t.Context())
-	must.Hold(t, err != nil, "another key is accepted")
-}
-
 // The key in --api-key-file is the deployment's, and isn't printed or stored.
 func TestKeyFromAFile(t *testing.T) {
 	t.Parallel()

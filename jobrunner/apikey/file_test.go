@@ -206,7 +206,7 @@ func TestInvalidChanges(t *testing.T) {
 func TestBrokenFile(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut off": `{"keys": [{"na`, "empty": "", "short hash": `{"keys": [{"name": "a", "sha256": "ab"}]}`,
-		"misspelled": `{"keys": [{"name": "a", "sha256": "` + strings.Repeat("ab", 32) + `", "endpoint": ["e"]}]}`,
+		"misspelled":    `{"keys": [{"name": "a", "sha256": "` + strings.Repeat("ab", 32) + `", "endpoint": ["e"]}]}`,
 		"unknown scope": `{"keys": [{"name": "a", "sha256": "` + strings.Repeat("ab", 32) + `", "jobs": "some"}]}`,
 	} {
 		dir := t.TempDir()

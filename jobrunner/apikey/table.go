@@ -23,11 +23,10 @@ CREATE TABLE api_keys (
 CREATE UNIQUE INDEX api_keys_name ON api_keys (name) WHERE removed = 0;`}
 
 const (
-	selectKeys      = `SELECT name, content FROM api_keys WHERE removed = 0 ORDER BY k`
-	countHashOrName = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ? OR name = ? AND removed = 0`
-	countHash       = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ?`
-	insertKey       = `INSERT INTO api_keys (sha256, name, content, removed) VALUES (?, ?, ?, 0)`
-	removeKey       = `UPDATE api_keys SET removed = 1, content = '' WHERE name = ? AND removed = 0`
+	selectKeys = `SELECT name, content FROM api_keys WHERE removed = 0 ORDER BY k`
+	countHash  = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ?`
+	insertKey  = `INSERT INTO api_keys (sha256, name, content, removed) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING`
+	removeKey  = `UPDATE api_keys SET removed = 1, content = '' WHERE name = ? AND removed = 0`
 )
 
 // reloadAfter is the shortest interval between reloads of the table for unknown keys.
@@ -138,14 +137,12 @@ func (t *Table) Add(k Key) (key string, err error) {
 	if key, err = k.complete(); err != nil {
 		return "", err
 	}
-	var n int
-	err = t.change(func(tx *sqldb.Tx) error {
-		if err := tx.QueryRow(countHashOrName, k.Hash.text(), k.Name).Scan(&n); err != nil || n > 0 {
-			return err
-		}
-		return insert(tx, k)
+	var n int64
+	err = t.change(func(tx *sqldb.Tx) (err error) {
+		n, err = insert(tx, k)
+		return err
 	})
-	if err == nil && n > 0 {
+	if err == nil && n == 0 {
 		err = nameTaken(k.Name)
 	}
 	if err != nil {
@@ -176,22 +173,16 @@ func (t *Table) TakeOver(f *File) (added int, conflicts []string, err error) {
 	err = t.change(func(tx *sqldb.Tx) error {
 		added, conflicts = 0, nil
 		for _, k := range keys {
-			var sameHash, sameHashOrName int
-			if err := tx.QueryRow(countHash, k.Hash.text()).Scan(&sameHash); err != nil {
+			n, err := insert(tx, k)
+			sameHash := 0
+			if err == nil {
+				err = tx.QueryRow(countHash, k.Hash.text()).Scan(&sameHash)
+			}
+			if err != nil {
 				return err
 			}
-			if err := tx.QueryRow(countHashOrName, k.Hash.text(), k.Name).Scan(&sameHashOrName); err != nil {
-				return err
-			}
-			switch {
-			case sameHash > 0:
-			case sameHashOrName > 0:
+			if added += int(n); sameHash == 0 {
 				conflicts = append(conflicts, k.Name)
-			default:
-				if err := insert(tx, k); err != nil {
-					return err
-				}
-				added++
 			}
 		}
 		return nil
@@ -203,13 +194,13 @@ func (t *Table) TakeOver(f *File) (added int, conflicts []string, err error) {
 	return added, conflicts, err
 }
 
-func insert(tx *sqldb.Tx, k Key) error {
+// insert returns 0 if the table has or had the key, or has another one of its name.
+func insert(tx *sqldb.Tx, k Key) (n int64, err error) {
 	content, err := json.Marshal(k)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = tx.Exec(insertKey, k.Hash.text(), k.Name, string(content))
-	return err
+	return tx.Exec(insertKey, k.Hash.text(), k.Name, string(content))
 }
 
 // change changes the table. Across all nodes, one change runs at a time.

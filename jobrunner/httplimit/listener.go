@@ -222,9 +222,7 @@ func (l *Listener) evict(address netip.Prefix) bool {
 // rejectWithSpare accepts the next connection with the spare descriptor, answers 503, closes it, and
 // opens the spare descriptor again. It returns false if it accepted no connection.
 func (l *Listener) rejectWithSpare() bool {
-	if l.spare != nil {
-		_ = l.spare.Close()
-	}
+	_ = l.spare.Close() // fails if it is nil
 	var c net.Conn
 	err := os.ErrInvalid
 	if tcp, ok := l.Listener.(*net.TCPListener); ok {

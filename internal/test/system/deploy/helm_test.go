@@ -163,6 +163,7 @@ func TestScalingRestartsNothing(t *testing.T) {
 // checkServe expects that jobrunner serve has the container's flags and variables.
 func checkServe(t *testing.T, c core.Container) {
 	t.Helper()
+	must.Hold(t, slices.Contains(c.Args, "--listen=:8420"), "expected to listen on IPv4 and IPv6, got", c.Args)
 	help := must.Do(exec.Command(program(t), "serve", "--help").Output())(t)
 	for _, arg := range c.Args[1:] {
 		flag, _, _ := strings.Cut(arg, "=")
