@@ -13,7 +13,7 @@ func All() []suite.Case {
 	return slices.Concat(
 		jobCases, jobTimeCases, transitionCases, retryCases, submissionCases, policyCases, ttlCases, runSyncCases, streamCases, queueCases,
 		payloadCases, retentionCases, rateCases, concurrencyCases, combinationCases(),
-		authenticationCases, errorCases, webhookCases, templateCases, volumeCases, registryCases, endpointCases, dataCases, storedCases, v1Cases, versionCases, v2Cases, existenceCases, pageCases, delegationCases, podCases, clusterCases, podChangeCases, podClassCases, billingCases, commandCases, secretCases, globalVolumeCases, buildCases, batchCases,
+		authenticationCases, errorCases, webhookCases, templateCases, volumeCases, registryCases, endpointCases, dataCases, storedCases, v1Cases, versionCases, v2Cases, responseCases, existenceCases, pageCases, delegationCases, podCases, clusterCases, podChangeCases, podClassCases, billingCases, commandCases, secretCases, globalVolumeCases, buildCases, batchCases,
 	)
 }
 

@@ -114,7 +114,7 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 			a := c.Post("/openai/v1/chat/completions", suite.Echo())
 			c.Observe("%d; a path that does not exist: %d", a.Code, unknownPath.Code)
 		}},
-	{ID: "OPS-30", Level: suite.Unspec, Source: "Endpoints B, rule 5", Statement: "What GET /requests returns. RAT-08 judges whether it exists.", Needs: suite.AnyEndpoint, Run: func(c *suite.C) {
+	{ID: "OPS-30", Level: suite.Unspec, Source: "Endpoints B, rule 5", Statement: "What GET /requests returns.", Needs: suite.AnyEndpoint, Run: func(c *suite.C) {
 		a := c.Get("/requests")
 		c.Observe("%d with %s", a.Code, a.Shape())
 	}},

@@ -77,7 +77,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 	}},
 	{ID: "VER-50", Level: suite.Must, Source: "Versioning, 3, Instant clusters", Statement: "GET /v2/clusters exists.",
 		Needs: suite.V2, Run: func(c *suite.C) { expectObjectAt(c, "/clusters") }},
-	{ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3", Statement: "Which status one version returns for a template that the other created. STO-06 judges the objects, VER-67 pods.",
+	{ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3", Statement: "Which status one version returns for a template that the other created.",
 		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			for _, versions := range [][2]string{{"v2", "v1"}, {"v1", "v2"}} {
 				path, code := "/templates/"+suite.PathSegment(c.NewTemplate(versions[0]).Str("id")), 0
