@@ -149,6 +149,7 @@ func TestUsage(t *testing.T) {
 		"invalid --endpoint-id \"a/b\": expected":                {"run", "--dry-run", "--base-url=" + url, "--endpoint-id=a/b"},
 		"invalid --hook-url: expected an http or https URL":      {"run", "--dry-run", "--base-url=" + url, "--hook-url=nonsense", "--hook-listen=127.0.0.1:0"},
 		"--hook-url requires --hook-listen":                      {"run", "--dry-run", "--base-url=" + url, "--hook-url=" + url},
+		"--local and --base-url can't be used together":          {"run", "--local", "--base-url=" + url},
 		"invalid --hook-listen \"8080\": expected HOST:PORT":     {"run", "--dry-run", "--base-url=" + url, "--hook-listen=8080"},
 		"invalid --hook-listen \"a:99999\": expected HOST:POR":   {"run", "--dry-run", "--base-url=" + url, "--hook-listen=a:99999"},
 		"invalid --base-url: expected an http or https URL, s":   {"run", "--dry-run", "--base-url=http://127.0.0.1:99999"},

@@ -42,7 +42,7 @@ type run struct {
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: the versions that the deployment serves."`
 
 	DryRun       bool          `help:"Print the plan and its cost without running it."`
-	MaxRequests  int           `default:"400" help:"Send at most this number of requests and skip the other cases. 0 means no limit. Ignored with --local."`
+	MaxRequests  int           `default:"500" help:"Send at most this number of requests and skip the other cases. 0 means no limit. Ignored with --local."`
 	MaxSeconds   float64       `default:"1800" help:"Use at most this number of seconds of worker time and skip the other cases. 0 means no limit. Ignored with --local."`
 	MaxWait      time.Duration `default:"5m" help:"Skip cases that wait longer than this, if the clock can't be advanced."`
 	Parallel     int           `default:"8" help:"Number of cases that run at once."`
@@ -113,6 +113,8 @@ func (t *target) check() error {
 		u, err := url.Parse(address)
 		switch {
 		case address == "":
+		case t.Local && address != os.Getenv("GPUCLOUD_"+strings.ToUpper(strings.ReplaceAll(flag[2:], "-", "_"))): // the variable may be set for other runs
+			return fmt.Errorf("--local and %s can't be used together: --local starts a jobrunner of its own", flag)
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !isPort(cmp.Or(u.Port(), "80")):
 			return fmt.Errorf("invalid %s: expected an http or https URL, such as https://api.example.com", flag)
 		case flag != "--hook-url" && (path.Base(u.Path) == "v1" || path.Base(u.Path) == "v2"):

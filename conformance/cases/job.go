@@ -255,7 +255,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		f := failTwice(c)
 		expectMilliseconds(c, f.status, "executionTime", f.lastRun, f.bothRuns)
 	}},
-	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime", Statement: "Whether executionTime is in milliseconds, as JOB-07 expects, or in seconds.",
+	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime", Statement: "Whether executionTime is in milliseconds or in seconds.",
 		Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(2 * time.Second))
 			c.Given("JOB-15", func() { j.Await(suite.InProgress, suite.Completed) })
@@ -278,6 +278,10 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			a.Int("delayTime")
 			a.Int("executionTime")
 		}},
+	{ID: "JOB-14-failed", Supplementary: true, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		a := c.Post("/runsync", suite.Submission(suite.Fail())).Is(200).Equal("status", suite.Failed)
+		c.Should(func() { a.Int("delayTime"); a.Int("executionTime") })
+	}},
 	// The answer to /runsync has the same times.
 	{ID: "JOB-14-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		var begin time.Time

@@ -40,6 +40,7 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 	{ID: "V-06", Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "An update with only a name changes the name and keeps the size.", Run: func(c *suite.C) {
 		v, name := c.NewVolume("v1", 10), c.Name()
 		updateVolume(c, v, suite.M{"name": name}).Success().Equal("name", name).Equal("size", 10)
+		c.Should(func() { expectUpdateRefused(c, v, suite.M{"name": 5}) })
 	}},
 	{ID: "V-07", Source: "Limits, Network volume size", Statement: "In version 1, the size is at most 4000 GB.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)

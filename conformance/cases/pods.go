@@ -1,8 +1,8 @@
 package cases
 
 import (
-	"encoding/json"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -238,12 +238,10 @@ var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Al
 			for _, shown := range []suite.M{pods.read(id), pods.list()[id]} {
 				for _, member := range []string{"gpu.vcpuCount", "gpu.memory"} {
 					value, _ := suite.Find(shown, member)
-					number, _ := value.(json.Number)
-					n, err := number.Float64()
-					c.Expect(err == nil && n >= 1, "a number of at least 1 in "+member, "the value %s", suite.JSONText(value))
+					c.Expect(decimal(value).Cmp(big.NewRat(1, 1)) >= 0, "a number of at least 1 in "+member, "the value %s", suite.JSONText(value))
 				}
 			}
-			for member, values := range map[string][]any{"minRamPerGpu": {0, 1.5, "1"}, "minVcpuCountPerGpu": {0, -1}, "vcpuCount": {2}, "memory": {8}} {
+			for member, values := range map[string][]any{"minRamPerGpu": {0, 1.5, "1"}, "minVcpuCountPerGpu": {0, -1, 1.5}, "vcpuCount": {2}, "memory": {8}} {
 				for _, value := range values {
 					c.Create("v2", "/pods", body(member, value)).Is(422)
 				}

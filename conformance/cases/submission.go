@@ -121,7 +121,8 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}
 	}},
 	{ID: "SUB-07-chunked", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 30, Seconds: 30, Run: judgeRefusedBodies(
-		`{"input":{},"webhook":true}`, `{"input":{},"policy":[]}`, `{"input":{},"policy":5}`, `{"input":{},"s3Config":"none"}`,
+		`{"input":{},"webhook":true}`, `{"input":{},"webhook":5}`, `{"input":{},"webhook":{}}`, `{"input":{},"policy":[]}`, `{"input":{},"policy":5}`, `{"input":{},"policy":"soon"}`, `{"input":{},"s3Config":"none"}`, `{"input":{},"s3Config":[]}`,
+		`{"input":{},"s3Config":{"accessId":5}}`, `{"input":{},"s3Config":{"accessSecret":5}}`, `{"input":{},"s3Config":{"bucketName":5}}`, `{"input":{},"s3Config":{"endpointUrl":5}}`,
 	)},
 	{ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body", Statement: "How unknown members are handled.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)

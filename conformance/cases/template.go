@@ -62,7 +62,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	}),
 	fieldCase("T-12", "isServerless is a boolean; the default is false.", templateField{name: "isServerless", defaultValue: false, valid: listOf(true)}),
 	fieldCase("T-13", "The template keeps ports. Each is a number, a slash, and http or tcp.", templateField{
-		name: "ports", valid: listOf(listOf("8000/http", "9000/tcp")), doubtful: listOf(listOf("80/udp"), listOf("x/http"), listOf("80"), listOf("80/HTTP"), listOf("65536/tcp")),
+		name: "ports", valid: listOf(listOf("8000/http", "9000/tcp")), doubtful: listOf(listOf("80/udp"), listOf("x/http"), listOf("80"), listOf("80/HTTP"), listOf("65536/tcp"), listOf("0/http")),
 	}),
 	fieldCase("T-14", "The default of readme is the empty string.", templateField{name: "readme", defaultValue: "", valid: listOf("# Title\n\ntext")}),
 	fieldCase("T-15", "volumeInGb is an integer; the default is 20.", templateField{name: "volumeInGb", defaultValue: 20, valid: listOf(11), invalid: listOf(11.5)}),

@@ -187,7 +187,7 @@ func TestHiddenObjectIsReported(t *testing.T) {
 	}
 }
 
-// Without --allow a run only reads, with at most 300 requests. Its plan has at most 400, the default limit.
+// Without --allow a run only reads, with at most 300 requests. Its plan has at most 400, fewer than the default limit of 500.
 func TestDefaultRunOnlyReads(t *testing.T) {
 	var requests atomic.Int64
 	var settingUp atomic.Bool

@@ -128,6 +128,7 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	if r.Stalled {
 		req.ContentLength = 1 << 10
 	}
+	req.Close = r.Method == http.MethodHead // net/http logs the body that some servers send
 	if len(r.Body) > largeBody {
 		req.Header.Set("Expect", "100-continue")
 	}

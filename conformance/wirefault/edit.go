@@ -31,7 +31,6 @@ type Edit struct {
 	Text    []string            `json:"text"`   // members whose JSON is encoded as a string
 	Rename  map[string]string   `json:"rename"` // new names, by path
 	Recode  map[string]Recoding `json:"recode"` // names of recodings, by path; "" is the whole body
-	Wrap    string              `json:"wrap"`   // wraps the body in an object, as this member
 
 	Query   [2]string            `json:"query"`   // a regular expression and its replacement
 	Affix   map[string][2]string `json:"affix"`   // prefix and suffix of a string, by path; placeholders as in Header
@@ -109,9 +108,6 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 		return body
 	}
 	tree = e.editMembers(tree, placeholders)
-	if e.Wrap != "" {
-		tree = map[string]any{e.Wrap: tree}
-	}
 	if e.Reverse {
 		tree = reverseLists(tree)
 	}
@@ -127,7 +123,7 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 
 // changesJSON reports whether the edit needs the decoded body.
 func (e Edit) changesJSON() bool {
-	return e.Set != nil || e.Default != nil || e.Delete != nil || e.Text != nil || e.Rename != nil || e.Recode != nil || e.Wrap != "" || e.Affix != nil || e.Form != "" || e.Reverse
+	return e.Set != nil || e.Default != nil || e.Delete != nil || e.Text != nil || e.Rename != nil || e.Recode != nil || e.Affix != nil || e.Form != "" || e.Reverse
 }
 
 // editMembers changes, adds and removes members of a body, and returns it.
