@@ -156,7 +156,6 @@ func TestUsage(t *testing.T) {
 		"invalid --timeout: expected more than 0s, got 0s":       {"client", "--timeout=0", "true"},
 		"invalid number of parallel scenarios -1":                {"client", "--parallel=-1", "true"},
 		"--known-failing: " + endless + " is larger than 64 MiB": {"run", "--base-url=" + url, "--known-failing=" + endless},
-		"--endpoint-body: " + endless + " is larger than 64 MiB": {"run", "--base-url=" + url, "--endpoint-body=" + endless},
 		"--sign " + endless + ": " + endless + " is larger than": {"run", "--base-url=" + url, "--json=r.json", "--sign=" + endless},
 		endless + " is larger than 64 MiB: choose another file":  {"resume", endless},
 		"choose a regular file":                                  {"run", "--base-url=" + url, "--ledger=/dev/null"},
