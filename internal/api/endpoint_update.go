@@ -19,7 +19,7 @@ func endpoints(d *deployment, cache *listCache) *Collection[Endpoint] {
 
 func endpointsV1(d *deployment, cache *listCache) *Collection[Endpoint] {
 	r := endpoints(d, cache)
-	r.path, r.unknownIDIs400 = "/v1/endpoints", true
+	r.path = "/v1/endpoints"
 	r.required = []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"}
 	r.decode = decodeAs(endpointV1.neutral)
 	r.create = func(want Endpoint) (any, error) {

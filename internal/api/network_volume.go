@@ -43,7 +43,7 @@ func (v NetworkVolume) updatableMembers() NetworkVolume {
 
 func networkVolumesV1(d *deployment, cache *listCache) *Collection[NetworkVolume] {
 	r := networkVolumes[networkVolumeV1](d, cache, contract.V1)
-	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
+	r.path = "/v1/networkvolumes"
 	r.required = []string{"name", "size", "dataCenterId"}
 	return r
 }

@@ -23,7 +23,7 @@ func pods(d *deployment, cache *listCache) *Collection[Pod] {
 
 func podsV1(d *deployment, cache *listCache) *Pods {
 	r := pods(d, cache)
-	r.path, r.unknownIDIs400 = "/v1/pods", true
+	r.path = "/v1/pods"
 	// Without these parameters, answers lack the cloud, the data center and the network volume.
 	r.query = url.Values{"includeMachine": {"true"}, "includeNetworkVolume": {"true"}}
 	r.required = []string{"name", "image", "containerDiskInGb", "dockerStartCmd", "env", "ports", "volumeInGb", "volumeMountPath", "desiredStatus"}

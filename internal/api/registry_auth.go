@@ -38,7 +38,7 @@ func registryAuths(d *deployment, cache *listCache) *Collection[RegistryAuth] {
 
 func registryAuthsV1(d *deployment, cache *listCache) *Collection[RegistryAuth] {
 	r := registryAuths(d, cache)
-	r.path, r.unknownIDIs400 = "/v1/containerregistryauth", true
+	r.path = "/v1/containerregistryauth"
 	return r
 }
 

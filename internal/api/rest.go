@@ -53,8 +53,6 @@ type Collection[T any] struct {
 	untrusted func(*T) []*string
 	// listOnly marks a kind whose objects can't be read by id.
 	listOnly bool
-	// unknownIDIs400 marks an API that answers the deletion of an unknown id with 400.
-	unknownIDIs400 bool
 
 	cache     *listCache
 	creates   createTracker[T]
@@ -199,7 +197,7 @@ func (r *Collection[T]) Delete(ctx context.Context, id string) error {
 		err = r.confirmDeletion(ctx, id, response)
 	case IsNotFound(err):
 		err = nil
-	case r.unknownIDIs400 && statusOf(err) == http.StatusBadRequest:
+	case r.settings.Version == V1 && statusOf(err) == http.StatusBadRequest: // v1 answers the deletion of an unknown id so
 		if _, readErr := r.fetch(ctx, id, false); IsNotFound(readErr) {
 			err = nil
 		}

@@ -69,7 +69,7 @@ func normalizeTemplates(got, want Template) (Template, Template) {
 
 func templatesV1(d *deployment, cache *listCache) *Collection[Template] {
 	r := templates(d, cache)
-	r.path, r.unknownIDIs400 = "/v1/templates", true
+	r.path = "/v1/templates"
 	// Without this parameter, the list lacks templates that endpoints use.
 	r.query = url.Values{"includeEndpointBoundTemplates": {"true"}}
 	r.required = []string{"name", "imageName", "containerDiskInGb", "category", "isServerless"}

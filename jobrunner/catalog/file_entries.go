@@ -59,17 +59,15 @@ func (f *file) setDataCenters(c *Catalog) error {
 			d = DataCenter{ID: e.ID.Value, Name: e.ID.Value, Region: "UNKNOWN", VolumeTypes: VolumeTypes}
 		}
 		setText(&d.Name, e.Name)
-		if err := f.setOneOf(&d.Region, e.Region, "region", Regions); err != nil {
-			return err
-		}
 		if e.Country != nil && !countryForm.MatchString(e.Country.Value) {
 			return f.errorf(e.Country.Line, "invalid country %q: expected two capital letters, such as FR", e.Country.Value)
 		}
 		setText(&d.Country, e.Country)
-		if err := f.setAllOf(&d.VolumeTypes, e.VolumeTypes, "volume type", VolumeTypes); err != nil {
-			return err
-		}
-		if err := f.setAllOf(&d.Compliance, e.Compliance, "certificate", Certificates); err != nil {
+		if err := cmp.Or(
+			f.setOneOf(&d.Region, e.Region, "region", Regions),
+			f.setAllOf(&d.VolumeTypes, e.VolumeTypes, "volume type", VolumeTypes),
+			f.setAllOf(&d.Compliance, e.Compliance, "certificate", Certificates),
+		); err != nil {
 			return err
 		}
 		if e.GlobalNetwork != nil {
@@ -288,17 +286,13 @@ func (f *file) setStorageAndFees(c *Catalog) error {
 	)
 }
 
-func (f *file) removeEntries(c *Catalog) (err error) {
-	if c.DataCenters, err = removeNamed(f, c.DataCenters, f.Remove.DataCenters, "data center", dataCenterID, c.closedDataCenters); err != nil {
-		return err
-	}
-	if c.GPUs, err = removeNamed(f, c.GPUs, f.Remove.GPUs, "GPU type", gpuID, c.removedGPUs); err != nil {
-		return err
-	}
-	if c.CPUs, err = removeNamed(f, c.CPUs, f.Remove.CPUs, "CPU flavor", cpuID, nil); err != nil {
-		return err
-	}
-	if c.Pools, err = removeNamed(f, c.Pools, f.Remove.Pools, "pool", poolID, nil); err != nil {
+func (f *file) removeEntries(c *Catalog) error {
+	if err := cmp.Or(
+		removeNamed(f, &c.DataCenters, f.Remove.DataCenters, "data center", dataCenterID, c.closedDataCenters),
+		removeNamed(f, &c.GPUs, f.Remove.GPUs, "GPU type", gpuID, c.removedGPUs),
+		removeNamed(f, &c.CPUs, f.Remove.CPUs, "CPU flavor", cpuID, nil),
+		removeNamed(f, &c.Pools, f.Remove.Pools, "pool", poolID, nil),
+	); err != nil {
 		return err
 	}
 	c.removeFromPools(func(gpu, _ string) bool { return c.removedGPUs[gpu] })
@@ -319,8 +313,8 @@ func cpuID(c CPU) string               { return c.ID }
 func poolID(p Pool) string             { return p.ID }
 
 // removeNamed removes the named elements, and adds their ids to removed, which may be nil.
-func removeNamed[T any](f *file, list []T, remove []text, kind string, id func(T) string, removed map[string]bool) ([]T, error) {
-	known := contract.IDsOf(list, id)
+func removeNamed[T any](f *file, list *[]T, remove []text, kind string, id func(T) string, removed map[string]bool) error {
+	known := contract.IDsOf(*list, id)
 	removedIDs := map[string]bool{}
 	for _, r := range remove {
 		switch {
@@ -329,7 +323,7 @@ func removeNamed[T any](f *file, list []T, remove []text, kind string, id func(T
 				removedIDs[k] = true
 			}
 		case !slices.Contains(known, r.Value):
-			return nil, f.unknownError(r, kind, known)
+			return f.unknownError(r, kind, known)
 		default:
 			removedIDs[r.Value] = true
 		}
@@ -337,7 +331,8 @@ func removeNamed[T any](f *file, list []T, remove []text, kind string, id func(T
 	if removed != nil {
 		maps.Copy(removed, removedIDs)
 	}
-	return slices.DeleteFunc(list, func(element T) bool { return removedIDs[id(element)] }), nil
+	*list = slices.DeleteFunc(*list, func(element T) bool { return removedIDs[id(element)] })
+	return nil
 }
 
 // stockRules returns the rules, sorted by the time from which they apply, and then in the file's order.
