@@ -2,7 +2,10 @@ package resources_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,20 +168,27 @@ func newConfig(t *testing.T, p *tfdrive.Provider, typeName, name string, changes
 	case config["template_id"] == tfdrive.Unknown && config["image"] != nil:
 		delete(config, "template_id")
 	case config["template_id"] == tfdrive.Unknown:
-		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": rand.Text(), "image": "builtin/echo", "serverless": true}, "create")
-		config["template_id"] = template.Get("id")
+		config["template_id"] = newObject(t, p, "gpucloud_template", map[string]any{"image": "builtin/echo", "serverless": true})
 	}
 	return config
+}
+
+// newObject creates an object with the configuration of newConfig, and returns its id.
+func newObject(t *testing.T, p *tfdrive.Provider, typeName string, changes ...map[string]any) any {
+	t.Helper()
+	return apply(t, p, typeName, tfdrive.State{}, newConfig(t, p, typeName, rand.Text(), changes...), "create").Get("id")
 }
 
 // attributeCase describes how a test sets, changes and removes an attribute. After each step, the next plan is empty.
 type attributeCase struct {
 	version    api.Version    // the only version of the case; "" for both
 	others     map[string]any // other attributes of all steps
-	values     []any          // the create sets the first value; nil removes the attribute
+	values     []any          // the create sets the first value; nil removes the attribute; Unknown is a new object
 	actions    []string       // the planned actions of changes to the other values
 	removal    string         // the planned action of a removal
 	unreadable bool           // no response has the value of the last create or update
+	readAs     string         // an import reads the value as this attribute
+	kept       bool           // a configuration without the attribute keeps an imported value
 }
 
 func (c attributeCase) test(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribute string) {
@@ -188,32 +198,78 @@ func (c attributeCase) test(t *testing.T, d *acctest.Deployment, v api.Version, 
 	var state tfdrive.State
 	for i, action := range append([]string{"create"}, c.actions...) {
 		config[attribute] = c.values[i]
-		if attribute == "name" {
+		switch {
+		case attribute == "name":
 			config[attribute] = d.Name(c.values[i].(string))
+		case attribute == "network_volumes":
+			config[attribute] = []any{newObject(t, p, volumeType)}
+		case c.values[i] == tfdrive.Unknown:
+			config[attribute] = newObject(t, p, "gpucloud_registry_auth")
 		}
 		state = apply(t, p, typeName, state, config, action)
-		expectImport(t, p, state, config, c.unreadable)
+		expectImport(t, p, state, config, c.unreadable || c.readAs != "")
 	}
 	if c.removal != "" {
-		apply(t, p, typeName, state, withChanges(config, map[string]any{attribute: nil}), c.removal)
+		config = withChanges(config, map[string]any{attribute: nil})
+		c.expectOmission(t, p, state, config)
+		apply(t, p, typeName, state, config, c.removal)
 	}
+}
+
+// expectOmission expects that a configuration without the attribute never replaces an imported or moved object: an update
+// clears the attribute, or the plan is empty.
+func (c attributeCase) expectOmission(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) {
+	t.Helper()
+	id := state.Get("id").(string)
+	states := map[string]tfdrive.State{"an import": importState(t, p.Reconfigure(), state.Type, id)}
+	if source, ok := officialTypes[state.Type]; ok {
+		moved := tfdrive.Do(p.Move(state.Type, "registry.terraform.io/runpod/runpod", source, fmt.Appendf(nil, `{"id": %q, "name": %q}`, id, state.Get("name"))))(t)
+		states["a move"] = tfdrive.Do(p.Read(moved))(t)
+	}
+	for origin, known := range states {
+		planned := p.Plan(state.Type, known, config)
+		must.Succeed(t, planned.Diagnostics.Err(), "after", origin)
+		changes := changesOf(p, planned, known)
+		clears := c.removal == "update" && !c.kept
+		must.Hold(t, planned.Action != "replace" && (clears == (len(changes) > 0) || clears && c.unreadable) && (c.readAs == "" || known.Get(c.readAs) != nil),
+			"after", origin, "it is planned to", planned.Action, "replace", planned.Replace, changes)
+	}
+}
+
+// changesOf returns the attributes that a plan changes, except an imported endpoint's template.
+func changesOf(p *tfdrive.Provider, planned tfdrive.PlannedChange, state tfdrive.State) (changes []string) {
+	for _, a := range p.Schema(state.Type).Block.Attributes {
+		before, after := state.Get(a.Name), planned.Get(a.Name)
+		recorded := state.Type == endpointType && state.Get("template_id") == nil && slices.Contains([]string{"template_id", "from_template", "image", "disk"}, a.Name)
+		if !reflect.DeepEqual(before, after) && !recorded {
+			changes = append(changes, fmt.Sprintf("%s: %v -> %v", a.Name, before, after))
+		}
+	}
+	return changes
+}
+
+// officialTypes maps types to the types of the official provider 2.0.
+var officialTypes = map[string]string{
+	"gpucloud_network_volume": "runpod_network_volume", "gpucloud_template": "runpod_template", "gpucloud_endpoint": "runpod_serverless_endpoint",
+	"gpucloud_pod": "runpod_pod", "gpucloud_cluster": "runpod_cluster",
 }
 
 // coveredElsewhere maps an attribute that isn't in the tables to the tests that cover it.
 var coveredElsewhere = map[string]string{
 	"deletion_protection": "TestProtection", "max_hourly_cost": "TestPlanCost", "timeouts": "TestWaitPlan", "wait_for": "TestWaitPlan",
 	"env_wo": "TestEnvWriteOnly", "env_wo_version": "TestEnvWriteOnly", "template_id": "TestEndpointTemplateDrift, TestPodOfATemplate",
-	"registry": "TestPodOfARegistry, TestEndpointOwnContainer", "network_volumes": "TestEndpoint",
+	"registry": "TestEndpointOwnContainer",
 }
 
 // testEveryAttribute tests the cases of a kind's attributes. The first word of a case's name is its attribute. It fails if neither
 // the table nor coveredElsewhere has a configurable attribute.
 func testEveryAttribute(t *testing.T, typeName string, table map[string]attributeCase) {
 	t.Helper()
-	tested := map[string]bool{}
+	tested, removed := map[string]bool{}, map[string]bool{"image": true, "gpu": true, "cpu": true} // an object needs these or others
 	for name, c := range table {
 		attribute, _, _ := strings.Cut(name, " ")
 		tested[attribute] = true
+		removed[attribute] = removed[attribute] || c.removal != "" || slices.Contains(c.values, nil)
 		for _, v := range acctest.Versions {
 			if c.version != "" && c.version != v { // TestOneVersionTable expects a rejection
 				continue
@@ -226,6 +282,7 @@ func testEveryAttribute(t *testing.T, typeName string, table map[string]attribut
 	}
 	for _, a := range drive(t, acctest.Deploy(t), api.V2).Schema(typeName).Block.Attributes {
 		must.Hold(t, !a.Optional && !a.Required || tested[a.Name] || coveredElsewhere[a.Name] != "", "no case sets", typeName, a.Name, "add one to the table")
+		must.Hold(t, !a.Optional || removed[a.Name] || coveredElsewhere[a.Name] != "", "no case removes", typeName, a.Name, "give it a removal")
 	}
 }
 
@@ -242,7 +299,7 @@ func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config
 	imported := tfdrive.Do(p.Reconfigure().Import(state.Type, state.Get("id").(string)))(t)
 	planned := p.Plan(state.Type, imported, config)
 	want := map[bool]string{true: "update", false: "no-op"}[unreadable]
-	must.Hold(t, planned.Action == want || planned.Action == "no-op" && unreadable,
+	must.Hold(t, planned.Action == want || planned.Action == "no-op" && unreadable || planned.Action == "update" && len(changesOf(p, planned, imported)) == 0,
 		"after an import it is planned to", planned.Action, "replace", planned.Replace, "not to", want, planned.Diagnostics, "state", imported.Value, "plan", planned.Value)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -110,119 +109,6 @@ func recordMembers(t *testing.T, d *acctest.Deployment) func() []string {
 		defer clear(members)
 		return slices.Sorted(maps.Keys(members))
 	}
-}
-
-// optionalValues maps types to their optional attributes that an import reads, each with a value that
-// isn't its default. If the name begins with "!", omitting the attribute updates the object in place.
-var optionalValues = map[string]map[string]any{
-	"gpucloud_network_volume": {"type": "HIGH_PERFORMANCE"},
-	"gpucloud_template": {
-		"!args": "print a", "!entrypoint": []any{"sh"}, "!cmd": []any{"print", "b"}, "!docker_entrypoint": []any{"sh"}, "!disk": 20, "!env": map[string]any{"A": "1"}, "!ports": []any{"80/http"}, "!registry": "$auth",
-		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "!public": true, "serverless": true, "category": "CPU", "!readme": "# A",
-		"!start_ssh": false, "!start_jupyter": false, "!allowed_cuda_versions": []any{"12.8"},
-	},
-	"gpucloud_registry_delegation": {},
-	"gpucloud_global_volume":       {},
-	"gpucloud_secret":              {"!description": "d"},
-	"gpucloud_endpoint": {
-		"type": "LOAD_BALANCER", "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}, "count": 2}, "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}},
-		"!workers": map[string]any{"max": 7}, "!scaling": map[string]any{"queue_delay": 9}, "!data_center_ids": []any{"EU-RO-1"}, "!timeout": 60000, "!flashboot": "FLASHBOOT",
-		"!network_volumes": []any{"$volume"},
-	},
-	"gpucloud_pod": {
-		"!args": "print a", "!entrypoint": []any{"sh"}, "!cmd": []any{"print", "b"}, "!docker_entrypoint": []any{"sh"}, "disk": 20, "!env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "!registry": "$auth",
-		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "cloud": "COMMUNITY", "!global_networking": map[string]any{"enabled": true}, "!locked": true,
-		"gpu": map[string]any{"id": "NVIDIA L4", "count": 2},
-	},
-	"gpucloud_cluster": {
-		"args": "print a", "entrypoint": []any{"print"}, "cmd": []any{"print", "b"}, "disk": 20, "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}},
-	},
-}
-
-// notOmitted are optional attributes that the test doesn't omit, mostly because no response has them.
-var notOmitted = []string{
-	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
-	"data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps", "name", "keep_others",
-	"username", "password", "password_wo", "password_wo_version", "value_wo", "value_wo_version", "cpu", // a pod without cpu needs gpu
-	"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry", // for endpoints, which have a template in this test
-}
-
-// Omitting an attribute never replaces an imported or moved object: an update clears it, or the plan is empty.
-func TestOmittedAttributeReplacesNothing(t *testing.T) {
-	acctest.LeaveToCI(t, "TestUnsetIsNotSent tests what is sent")
-	p := drive(t, acctest.Deploy(t), api.V2)
-	for _, typeName := range p.Types() {
-		for _, a := range p.Schema(typeName).Block.Attributes {
-			_, kept := optionalValues[typeName][a.Name]
-			_, cleared := optionalValues[typeName]["!"+a.Name]
-			must.Hold(t, !a.Optional || kept || cleared || coveredElsewhere[a.Name] != "" || slices.Contains(notOmitted, a.Name), "no case omits", typeName, a.Name, "add a value to optionalValues")
-		}
-	}
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		for typeName, values := range optionalValues {
-			for _, attribute := range slices.Sorted(maps.Keys(values)) {
-				t.Run(typeName+"."+attribute, func(t *testing.T) { testOmission(t, d, v, typeName, attribute, values[attribute]) })
-			}
-		}
-	})
-}
-
-func testOmission(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribute string, value any) {
-	p := drive(t, d, v)
-	name, inPlace := attribute, attribute[0] == '!'
-	if inPlace {
-		name = attribute[1:]
-	}
-	config := newConfig(t, p, typeName, d.Name("o"))
-	switch fmt.Sprint(value) {
-	case "$auth":
-		value = apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get("id")
-	case "[$volume]":
-		value = []any{apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}, "create").Get("id")}
-	}
-	full := withChanges(config, map[string]any{name: value})
-	if planned := p.Plan(typeName, tfdrive.State{}, full); planned.Diagnostics.Err() != nil {
-		return // the version doesn't have the attribute
-	}
-	id := apply(t, p, typeName, tfdrive.State{}, full, "create").Get("id").(string)
-	states := map[string]tfdrive.State{"an import": importState(t, p.Reconfigure(), typeName, id)}
-	if source, ok := officialTypes[typeName]; ok {
-		moved := tfdrive.Do(p.Move(typeName, "registry.terraform.io/runpod/runpod", source, fmt.Appendf(nil, `{"id": %q, "name": %q}`, id, d.Name("o"))))(t)
-		states["a move"] = tfdrive.Do(p.Read(moved))(t)
-	}
-	if name == "gpu" && typeName == podType {
-		config["gpu"] = map[string]any{"id": "NVIDIA L4"}
-	}
-	for origin, state := range states {
-		planned := p.Plan(typeName, state, config)
-		err := planned.Diagnostics.Err()
-		must.Hold(t, err == nil, "after", origin, err)
-		changes := changesOf(p, planned, state)
-		switch kept := len(changes) == 0; {
-		case planned.Action == "replace", !inPlace && !kept:
-			t.Errorf("after %s it is planned to %s (replace %v): %v", origin, planned.Action, planned.Replace, changes)
-		case inPlace && kept && name != "global_networking" && (name != "flashboot" || v == api.V2): // a response may lack these
-			t.Errorf("after %s the plan does not clear %s", origin, name)
-		}
-	}
-}
-
-// changesOf returns the attributes that a plan changes, except an imported endpoint's template.
-func changesOf(p *tfdrive.Provider, planned tfdrive.PlannedChange, state tfdrive.State) (changes []string) {
-	for _, a := range p.Schema(state.Type).Block.Attributes {
-		before, after := state.Get(a.Name), planned.Get(a.Name)
-		recorded := state.Type == endpointType && state.Get("template_id") == nil && slices.Contains([]string{"template_id", "from_template", "image", "disk"}, a.Name)
-		if !reflect.DeepEqual(before, after) && !recorded {
-			changes = append(changes, fmt.Sprintf("%s: %v -> %v", a.Name, before, after))
-		}
-	}
-	return changes
-}
-
-// officialTypes maps types to the types of the official provider 2.0.
-var officialTypes = map[string]string{
-	"gpucloud_network_volume": "runpod_network_volume", "gpucloud_template": "runpod_template", "gpucloud_endpoint": "runpod_serverless_endpoint",
-	"gpucloud_pod": "runpod_pod", "gpucloud_cluster": "runpod_cluster",
 }
 
 // If another client creates an object with the required members only, the minimal configuration plans no change.

@@ -15,10 +15,7 @@ import (
 func TestPodDriftsFromItsTemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p, c := drive(t, d, v), d.Client(t, v)
-		auth := func(name string) string {
-			return apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name(name), "username": "u", "password": "p"}, "create").Get("id").(string)
-		}
-		ownAuth, otherAuth := auth("one"), auth("two")
+		ownAuth, otherAuth := newObject(t, p, "gpucloud_registry_auth"), newObject(t, p, "gpucloud_registry_auth").(string)
 		settings := map[string]any{
 			"name": d.Name("t"), "image": "builtin/echo", "args": "print template", "disk": 12, "env": map[string]any{"T": "secret-of-t"}, "ports": []any{"8000/http"}, "registry": ownAuth,
 		}

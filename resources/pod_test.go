@@ -64,17 +64,21 @@ func TestPodEveryAttribute(t *testing.T) {
 	persistent := func(size int, path string) map[string]any {
 		return map[string]any{"persistent": map[string]any{"size": size, "path": path}}
 	}
+	commands := []any{[]any{"print", "a b"}, []any{"print", ""}}
 	testEveryAttribute(t, podType, map[string]attributeCase{
 		"name":                    {values: []any{"a", "b"}, actions: []string{"update"}},
 		"image":                   {values: []any{"builtin/echo", "builtin/conformance"}, actions: []string{"update"}},
 		"args":                    {values: []any{"print 'a b'", "print c"}, actions: []string{"update"}, removal: "update"},
 		"entrypoint":              {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update"},
-		"cmd":                     {values: []any{[]any{"print", "a b"}, []any{"print", ""}}, actions: []string{"update"}, removal: "update", unreadable: true}, // API v1 can't tell it from args
-		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", unreadable: true},          // responses have it as entrypoint
-		"disk":                    {values: []any{20, 30}, actions: []string{"update"}, removal: "update"},
+		"cmd of v1":               {version: api.V1, values: commands, actions: []string{"update"}, removal: "update", readAs: "args"},
+		"cmd of v2":               {version: api.V2, values: commands, actions: []string{"update"}, removal: "update"},
+		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", readAs: "entrypoint"},
+		"disk":                    {values: []any{20, 30}, actions: []string{"update"}, removal: "update", kept: true},
 		"env":                     {values: []any{map[string]any{"A": "b"}, map[string]any{"A": "c", "D": "e"}}, actions: []string{"update"}, removal: "update"},
-		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update"},
+		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update", kept: true},
+		"registry":                {values: []any{tfdrive.Unknown, tfdrive.Unknown}, actions: []string{"update"}, removal: "update"},
 		"gpu":                     {values: []any{gpu(nil), gpu(map[string]any{"count": 2}), gpu(map[string]any{"id": "NVIDIA A40", "count": 2})}, actions: []string{"replace", "replace"}},
+		"gpu count":               {values: []any{gpu(map[string]any{"count": 2}), gpu(nil)}, actions: []string{"no-op"}},
 		"gpu allowed":             {values: []any{gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
 		"gpu minimum":             {version: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
 		"cpu":                     {others: map[string]any{"gpu": nil, "disk": 10}, values: []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}, actions: []string{"replace", "replace"}},
@@ -82,7 +86,7 @@ func TestPodEveryAttribute(t *testing.T) {
 		"cloud":                   {values: []any{"COMMUNITY", "SECURE"}, actions: []string{"replace"}, removal: "no-op"},
 		"data_center_ids":         {values: []any{[]any{"EU-RO-1"}, []any{"US-TX-3"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
 		"global_networking":       {values: []any{map[string]any{"enabled": true}, map[string]any{"enabled": false}}, actions: []string{"update"}, removal: "update", unreadable: true},
-		"locked":                  {values: []any{true, false}, actions: []string{"update"}, removal: "no-op"},
+		"locked":                  {values: []any{false, true}, actions: []string{"update"}, removal: "update"},
 		"start_ssh":               {version: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
 		"start_jupyter":           {version: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
 		"desired_state":           {values: []any{"RUNNING", "EXITED", "RUNNING"}, actions: []string{"update", "update"}, removal: "update", unreadable: true},
@@ -217,24 +221,6 @@ func TestPodOnNetworkVolume(t *testing.T) {
 		must.Succeed(t, d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)))
 		planned := expectPlan(t, p, podType, refresh(t, p, state), config, "update", "The network volume is gone")
 		must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "no longer exists, and the pod runs without it")
-	})
-}
-
-// A pod's registry auth is set, changed and removed.
-func TestPodOfARegistry(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
-		auth := func(name string) any {
-			return apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": name, "username": "u", "password": "secret-of-the-registry"}, "create").Get("id")
-		}
-		var state tfdrive.State
-		for i, registry := range []any{auth("first"), auth("second"), nil} {
-			config := cpuPod(map[string]any{"registry": registry})
-			state = apply(t, p, podType, state, config, []string{"create", "update", "update"}[i])
-			want, _ := registry.(string)
-			got := podOf(t, d, state).Container.Registry
-			must.Hold(t, (got != nil || want == "") && (got == nil || *got == want), "the pod's registry auth is", got, "expected", want)
-			expectImport(t, p, state, config, false)
-		}
 	})
 }
 

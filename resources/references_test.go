@@ -15,8 +15,8 @@ import (
 func TestNewReferencesMustExist(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
-	volume := apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("had"), "size": 10, "data_center": "EU-RO-1"}, "create").Get("id")
-	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get("id")
+	volume := newObject(t, p, volumeType)
+	auth := newObject(t, p, "gpucloud_registry_auth")
 	config := map[string]any{"name": "e", "image": "builtin/echo", "network_volumes": []any{volume}, "registry": auth}
 	state := apply(t, p, endpointType, tfdrive.State{}, config, "create")
 	must.Succeed(t, c.NetworkVolumes.Delete(t.Context(), volume.(string)))

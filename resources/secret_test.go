@@ -32,6 +32,7 @@ func TestSecret(t *testing.T) {
 	config = withChanges(config, map[string]any{"value_wo": nil, "description": "of the registry"}) // changing the description needs no value
 	state = apply(t, p, secretType, state, config, "update")
 	expectState(t, state, map[string]any{"id": id, "description": "of the registry", "value_last_updated_at": updated})
+	attributeCase{removal: "update"}.expectOmission(t, p, state, map[string]any{"name": "token"})
 	config = withChanges(config, map[string]any{"value_wo": "planted-3", "value_wo_version": 2, "description": nil})
 	state = apply(t, p, secretType, state, config, "update")
 	expectState(t, state, map[string]any{"id": id, "description": nil})

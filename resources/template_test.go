@@ -44,22 +44,23 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		"image":                 {values: []any{"img:1", "img:2"}, actions: update},
 		"args":                  {values: []any{"python -u handler.py", `sh -c "echo 'a b'; exec python"`}, actions: update, removal: "update"},
 		"entrypoint":            {values: entrypoints, actions: update, removal: "update"},
-		"cmd of v1":             {version: api.V1, values: commands, actions: update, removal: "update", unreadable: true}, // an import reads it as args
+		"cmd of v1":             {version: api.V1, values: commands, actions: update, removal: "update", readAs: "args"},
 		"cmd of v2":             {version: api.V2, values: commands, actions: update, removal: "update"},
-		"docker_entrypoint":     {values: entrypoints, actions: update, removal: "update", unreadable: true}, // an import reads it as entrypoint
+		"docker_entrypoint":     {values: entrypoints, actions: update, removal: "update", readAs: "entrypoint"},
 		"disk":                  {values: []any{20, 60}, actions: update, removal: "update"},
 		"env":                   {values: []any{map[string]any{"A": "1", "EMPTY": ""}, map[string]any{"B": "2"}}, actions: update, removal: "update"},
-		"ports":                 {values: []any{[]any{"8000/http", "22/tcp"}, []any{"8888/http", "22/tcp"}}, actions: update, removal: "update"},
-		"mounts of v1":          {version: api.V1, values: mounts, actions: update, removal: "update"},
+		"ports":                 {values: []any{[]any{"8888/http", "22/tcp"}, []any{"8000/http", "22/tcp"}}, actions: update, removal: "update"},
+		"registry":              {values: []any{tfdrive.Unknown, tfdrive.Unknown}, actions: update, removal: "update"},
+		"mounts of v1":          {version: api.V1, values: mounts, actions: update, removal: "update", kept: true},
 		"mounts of v2":          {version: api.V2, values: mounts, actions: update, removal: "replace"},
-		"public":                {values: []any{true, false}, actions: update, removal: "no-op"},
+		"public":                {values: []any{false, true}, actions: update, removal: "update"},
 		"serverless of v1":      {version: api.V1, values: []any{true, false}, actions: replace, removal: "no-op"},
 		"serverless of v2":      {version: api.V2, values: []any{true, false}, actions: update, removal: "no-op"},
 		"category of v1":        {version: api.V1, values: []any{"AMD", "CPU"}, actions: replace, removal: "no-op"}, // a template keeps it
-		"category of v2":        {version: api.V2, values: []any{"AMD", "CPU"}, actions: update, removal: "update"},
+		"category of v2":        {version: api.V2, values: []any{"AMD", "CPU"}, actions: update, removal: "update", kept: true},
 		"readme":                {version: api.V1, values: []any{"# One", "# Two"}, actions: update, removal: "update"},
-		"start_ssh":             {version: api.V2, values: []any{false, true}, actions: update, removal: "no-op"},
-		"start_jupyter":         {version: api.V2, values: []any{false, true}, actions: update, removal: "no-op"},
+		"start_ssh":             {version: api.V2, values: []any{true, false}, actions: update, removal: "update"},
+		"start_jupyter":         {version: api.V2, values: []any{true, false}, actions: update, removal: "update"},
 		"allowed_cuda_versions": {version: api.V2, values: []any{[]any{"12.8", "12.4"}, []any{"13.0"}}, actions: update, removal: "update"},
 	})
 }
