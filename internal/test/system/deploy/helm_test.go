@@ -103,13 +103,14 @@ func onlyOf[T runtime.Object](t *testing.T, all []runtime.Object) (found T) {
 }
 
 var combinations = map[string]values{
-	"embedded":     required(),
-	"long tag":     withRequired(values{"image": values{"repository": "a", "tag": strings.Repeat("a", 62) + "_b"}}),
-	"without Pods": withRequired(values{"workers": values{"enabled": false}}),
-	"three nodes":  withRequired(values{"replicas": 3, "postgresql": values{"secret": "engine", "connections": 12}}),
-	"no budget":    withRequired(values{"replicas": 2, "postgresql": values{"secret": "engine"}, "disruptionBudget": values{"enabled": false}}),
-	"monitored":    withRequired(values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}),
-	"digest":       withRequired(values{"image": values{"repository": "localhost/jobrunner", "digest": "sha256:" + strings.Repeat("a", 64), "pullSecrets": []any{"pull"}}}),
+	"embedded":         required(),
+	"long tag":         withRequired(values{"image": values{"repository": "a", "tag": strings.Repeat("a", 62) + "_b"}}),
+	"without Pods":     withRequired(values{"workers": values{"enabled": false}}),
+	"three nodes":      withRequired(values{"replicas": 3, "postgresql": values{"secret": "engine", "connections": 12}}),
+	"no budget":        withRequired(values{"replicas": 2, "postgresql": values{"secret": "engine"}, "disruptionBudget": values{"enabled": false}}),
+	"monitored":        withRequired(values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}),
+	"digest":           withRequired(values{"image": values{"repository": "localhost/jobrunner", "digest": "sha256:" + strings.Repeat("a", 64), "pullSecrets": []any{"pull"}}}),
+	"numbers as names": withRequired(values{"image": values{"repository": "a", "pullSecrets": []any{"1"}}, "apiKey": values{"secret": "2"}, "secretsKey": values{"secret": "3"}, "postgresql": values{"secret": "4"}, "persistence": values{"storageClass": "5"}}),
 	"other values": withRequired(values{"args": []any{"--webhook-allow=hooks.example.com"}, "config": values{"rules": []any{values{"image": "team/a", "container": values{"pull": "always"}}}},
 		"workers":     values{"gpuLabel": "gpu", "storageClass": "shared", "volumeAccess": "ReadWriteOnce", "reserve": "none", "gpuTypes": values{"my-label": "NVIDIA L4"}, "tolerations": []any{values{"key": "dedicated", "operator": "Exists"}}},
 		"persistence": values{"size": "20Gi", "storageClass": "fast"}, "service": values{"type": "LoadBalancer", "port": 80, "annotations": values{"a": "b"}},
@@ -241,7 +242,7 @@ func TestChartRejects(t *testing.T) {
 
 // The chart grants its account exactly the rights of the guide.
 func TestChartRights(t *testing.T) {
-	objects := must.Do(renderChart("team", required()))(t)
+	objects := must.Do(renderChart("2", required()))(t)
 	all, _ := decodeObjects(t, objects)
 	role, clusterRole := onlyOf[*rbac.Role](t, all), onlyOf[*rbac.ClusterRole](t, all)
 	guide := regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/kubernetes.md"))
@@ -254,7 +255,7 @@ func TestChartRights(t *testing.T) {
 		must.Equal(t, fmt.Sprint(rules[0]), fmt.Sprint(rules[1]), "rights of the chart's", what, "compared with the guide's")
 	}
 	account := onlyOf[*core.ServiceAccount](t, all)
-	subject := rbac.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: "team"}
+	subject := rbac.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: "2"}
 	binding, clusterBinding := onlyOf[*rbac.RoleBinding](t, all), onlyOf[*rbac.ClusterRoleBinding](t, all)
 	must.Hold(t, slices.Equal(binding.Subjects, []rbac.Subject{subject}) && binding.RoleRef.Name == role.Name, "expected the Role for", subject, "and got", binding)
 	must.Hold(t, slices.Equal(clusterBinding.Subjects, []rbac.Subject{subject}) && clusterBinding.RoleRef.Name == clusterRole.Name, "expected the ClusterRole for", subject, "and got", clusterBinding)
