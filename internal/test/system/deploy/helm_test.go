@@ -144,6 +144,7 @@ func TestChart(t *testing.T) {
 			}
 			must.Hold(t, headless[set.Spec.ServiceName] && len(headless) == 2, "expected two Services, of which the StatefulSet's", set.Spec.ServiceName, "is headless, and got", headless)
 			checkFiles(t, set, config)
+			must.Equal(t, container.Lifecycle != nil && container.Lifecycle.PreStop.Sleep.Seconds > 0, *set.Spec.Replicas > 1, "one of several replicas stops after the Service's requests")
 			checkServe(t, container)
 			checkBudget(t, v, all)
 		})
