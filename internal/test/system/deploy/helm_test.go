@@ -89,17 +89,21 @@ func decodeObjects(t *testing.T, objects []string) (all []runtime.Object, monito
 	return all, monitors
 }
 
-// onlyOf returns the only object of a type.
-func onlyOf[T runtime.Object](t *testing.T, all []runtime.Object) (found T) {
-	t.Helper()
-	n := 0
+func objectsOf[T runtime.Object](all []runtime.Object) (found []T) {
 	for _, object := range all {
 		if o, ok := object.(T); ok {
-			found, n = o, n+1
+			found = append(found, o)
 		}
 	}
-	must.Require(t, n == 1, fmt.Sprintf("expected one %T, got %d", found, n))
 	return found
+}
+
+// onlyOf returns the only object of a type.
+func onlyOf[T runtime.Object](t *testing.T, all []runtime.Object) T {
+	t.Helper()
+	found := objectsOf[T](all)
+	must.Require(t, len(found) == 1, fmt.Sprintf("expected one object, got %T %[1]v", found))
+	return found[0]
 }
 
 var combinations = map[string]values{
@@ -137,10 +141,8 @@ func TestChart(t *testing.T) {
 			}
 			must.Hold(t, pod.ServiceAccountName == account.Name && *pod.SecurityContext.RunAsNonRoot && *container.SecurityContext.ReadOnlyRootFilesystem && !*container.SecurityContext.AllowPrivilegeEscalation, "expected the chart's account, a user without root's rights and a read-only root in", pod)
 			headless := map[string]bool{} // by Service
-			for _, object := range all {
-				if s, ok := object.(*core.Service); ok {
-					headless[s.Name] = s.Spec.ClusterIP == "None"
-				}
+			for _, s := range objectsOf[*core.Service](all) {
+				headless[s.Name] = s.Spec.ClusterIP == "None"
 			}
 			must.Hold(t, headless[set.Spec.ServiceName] && len(headless) == 2, "expected two Services, of which the StatefulSet's", set.Spec.ServiceName, "is headless, and got", headless)
 			checkFiles(t, set, config)
@@ -211,12 +213,7 @@ func checkFiles(t *testing.T, set *apps.StatefulSet, config *core.ConfigMap) {
 
 func checkBudget(t *testing.T, v values, all []runtime.Object) {
 	t.Helper()
-	n := 0
-	for _, object := range all {
-		if _, ok := object.(*policy.PodDisruptionBudget); ok {
-			n++
-		}
-	}
+	n := len(objectsOf[*policy.PodDisruptionBudget](all))
 	_, disabled := v["disruptionBudget"]
 	_, replicated := v["replicas"]
 	must.Hold(t, n == map[bool]int{true: 1}[replicated && !disabled], "got", n, "PodDisruptionBudgets; the values ask for one:", replicated && !disabled)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,8 +29,9 @@ func settings(text string) map[string][]string {
 // command returns the arguments of the unit's ExecStart, with a state folder.
 func command(t *testing.T, state string) []string {
 	t.Helper()
-	start := settings(readFile(t, unitFolder+"jobrunner.service"))["ExecStart"]
-	must.Require(t, len(start) == 1, "expected one ExecStart and got", start)
+	unit := settings(readFile(t, unitFolder+"jobrunner.service"))
+	start := unit["ExecStart"]
+	must.Require(t, len(start) == 1 && slices.Equal(unit["OOMPolicy"], []string{"continue"}), "expected one ExecStart, and a worker that runs out of memory to stop nothing else, and got", unit)
 	words := strings.Fields(strings.NewReplacer("${STATE_DIRECTORY}", state, "$JOBRUNNER_FLAGS", "").Replace(start[0]))
 	must.Equal(t, words[0], "/usr/local/bin/jobrunner", "program that the unit starts")
 	return words[1:]
