@@ -85,12 +85,10 @@ func TestUnspecifiedAddresses(t *testing.T) {
 // With --allow-remote a short key is rejected.
 func TestShortKeys(t *testing.T) {
 	t.Parallel()
-	for _, key := range []string{"k", "nineteen-characters"} {
-		output := mustFail(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
-		must.Hold(t, strings.Contains(output, "at least 20 random ones (openssl rand -hex 20) into GPUCLOUD_API_KEY") && !strings.Contains(output, "nineteen"), "said", output)
-	}
+	output := mustFail(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=nineteen-characters"), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
+	must.Hold(t, strings.Contains(output, "at least 20 random ones (openssl rand -hex 20) into GPUCLOUD_API_KEY") && !strings.Contains(output, "nineteen"), "said", output)
 	file := filepath.Join(t.TempDir(), "short")
 	must.Succeed(t, os.WriteFile(file, []byte("k"), 0o600))
-	output := mustFail(t, environment(t.TempDir()), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral", "--api-key-file="+file)
+	output = mustFail(t, environment(t.TempDir()), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral", "--api-key-file="+file)
 	must.Hold(t, strings.Contains(output, "into "+file), "said", output)
 }
