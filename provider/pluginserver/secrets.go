@@ -182,7 +182,8 @@ func (s *server) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 	return stream, nil
 }
 
-// ListResource also redacts the display names, which the CLI prints.
+// ListResource also removes control characters from the display names, which the CLI prints. A name is public, even if a
+// secret equals a part of it.
 func (s *server) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	stream, err := s.protocol.ListResource(ctx, req)
@@ -193,7 +194,7 @@ func (s *server) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 	stream.Results = func(yield func(tfprotov6.ListResourceResult) bool) {
 		for result := range results {
 			redactDiagnostics(secrets, result.Diagnostics)
-			result.DisplayName = secrets.Line(result.DisplayName)
+			result.DisplayName = (*redact.Set)(nil).Line(result.DisplayName)
 			if !yield(result) {
 				return
 			}
