@@ -96,7 +96,7 @@ func (s *container) validate(c diagnostics.Check) {
 // checkImage requires the image of a container, or a template that has one.
 func (s *container) checkImage(c diagnostics.Check) {
 	if s.TemplateID.IsNull() && s.Image.IsNull() {
-		c.Error("image", "Missing image", "A container needs an image, its own or a template's: set template_id or image.")
+		c.Error("image", "Missing image", "A container needs an image, its own or a template's: set template_id or image (API v1 takes no image of an endpoint).")
 	}
 }
 

@@ -92,7 +92,7 @@ func (e *Error) outcome() string {
 		return ""
 	case e.Ambiguous():
 		return "The deployment may have done it: look before you try again."
-	case e.Method != http.MethodPost && (e.mayHaveSucceeded || sent && (e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented)):
+	case e.Method != http.MethodPost && (e.mayHaveSucceeded || sent && mayHaveExecuted(e.Status)):
 		return "The deployment may have done it, and doing it again does no harm: apply again."
 	case e.Method == http.MethodDelete: // other objects of the run may have been deleted
 		return "This object was not deleted."
@@ -121,7 +121,7 @@ func (e *Error) Remedy() string {
 		return "Check that the deployment is running and that its address is right."
 	case e.Status >= 300 && e.Status < 400:
 		return "Set base_url to the address that answers without a redirect: the API key is never sent to another host."
-	case e.Status < 300 && e.OtherServer != "":
+	case e.OtherServer != "" && (e.Status < 300 || e.Status < http.StatusNotFound && strings.HasPrefix(e.OtherServer, webSite)):
 		return fmt.Sprintf("The address looks like %s. Check base_url and any proxy in between.", e.OtherServer)
 	case e.Status == http.StatusNotFound && e.OtherServer != "":
 		return fmt.Sprintf("This 404 doesn't mean that the object is gone: the address looks like %s. Check base_url and any proxy in between.", e.OtherServer)
@@ -155,7 +155,12 @@ func (e *Error) Ambiguous() bool {
 	if e.Status == 0 {
 		return e.Tries > 0 && !e.failedBetweenTries && !neverSent(e.cause)
 	}
-	return e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented
+	return mayHaveExecuted(e.Status)
+}
+
+// mayHaveExecuted reports whether a write may have been carried out that got an answer with the status, or none.
+func mayHaveExecuted(status int) bool {
+	return status < 300 || status == http.StatusSeeOther || status == http.StatusRequestTimeout || status >= 500 && status != http.StatusNotImplemented
 }
 
 // Is supports errors.Is for context.Canceled and the like. Unwrap would expose the cause, whose
@@ -243,6 +248,8 @@ func readText(data []byte, wrapping int) string {
 
 var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
+const webSite = "a web site"
+
 // describeServer describes the server that answered instead of the API.
 func (r *Response) describeServer() string {
 	text := "a server that answers in plain text"
@@ -250,7 +257,7 @@ func (r *Response) describeServer() string {
 	case len(bytes.TrimSpace(r.Body)) == 0:
 		text = "a server that answers without a body"
 	case isHTML(r.Header.Get("Content-Type"), r.Body):
-		text = "a web site"
+		text = webSite
 		if m := pageTitle.FindSubmatch(r.Body); m != nil {
 			text += fmt.Sprintf(" (page title %q)", html.UnescapeString(strings.TrimSpace(string(m[1]))))
 		}

@@ -64,7 +64,7 @@ func (p *retryPolicy) tryAgain(resp *http.Response, err error) bool {
 		again = false
 	}
 	if again {
-		p.mayHaveSucceeded = p.mayHaveSucceeded || err != nil && !neverSent(err) || err == nil && resp.StatusCode >= 500
+		p.mayHaveSucceeded = p.mayHaveSucceeded || err != nil && !neverSent(err) || err == nil && mayHaveExecuted(resp.StatusCode)
 	}
 	return again
 }
@@ -94,7 +94,7 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 			return p.waitWithBackoff(&p.waits, maxWaits)
 		}
 		return p.waitAfterFailure(true)
-	case status >= 500 && status != http.StatusNotImplemented:
+	case status == http.StatusRequestTimeout, status >= 500 && status != http.StatusNotImplemented:
 		return p.idempotent && p.waitAfterFailure(status == http.StatusBadGateway || status == http.StatusServiceUnavailable)
 	}
 	return false
