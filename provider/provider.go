@@ -196,11 +196,9 @@ func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
 		}
 		diags.AddAttributeError(path.Root("api_key"), "Missing setting api_key",
 			"The provider needs an API key of the deployment: set api_key in the provider block, or "+variables+" in the environment. "+tryLocally)
-	} else if source == "" {
-		source = "the api_key attribute of the provider block"
 	}
 	return api.Settings{
-		BaseURL: base, QueueURL: queue, APIKey: key, KeySource: source, Version: version,
+		BaseURL: base, QueueURL: queue, APIKey: key, KeySource: cmp.Or(source, "the api_key attribute of the provider block"), Version: version,
 		RequestTimeout: s.requestTimeout(diags),
 	}
 }

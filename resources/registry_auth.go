@@ -59,11 +59,8 @@ var RegistryAuth = newCollectionKind(kit.Kind[registryAuth]{
 })
 
 func createRegistryAuth(ctx context.Context, c *api.Client, config, plan *registryAuth) error {
-	want := api.RegistryAuth{
-		Name:     plan.Name.ValueString(),
-		Username: plan.Username.ValueString(),
-		Password: plan.Password.ValueString(),
-	}
+	var want api.RegistryAuth
+	value.Expand(plan, &want)
 	if plan.Password.IsNull() { // only the configuration has a write-only value
 		want.Password = config.PasswordWO.ValueString()
 	}

@@ -131,7 +131,7 @@ func waitError(err error, nextApply string) error {
 	return fmt.Errorf("%w\n\n%s", err, nextApply)
 }
 
-const lastLines = 20
+var logEnd = api.LogQuery{Tail: 20, MaxTime: 5 * time.Second} // for errors that quote a log
 
 func quoteLog(lines []api.LogLine, err error, owner string) string {
 	switch {
@@ -183,7 +183,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 		if c.Version == api.V1 {
 			return ""
 		}
-		lines, err := c.PodLog(ctx, id, api.LogQuery{Tail: lastLines, MaxTime: 5 * time.Second})
+		lines, err := c.PodLog(ctx, id, logEnd)
 		return quoteLog(lines, err, "the pod")
 	})
 	if err == nil {
@@ -305,9 +305,8 @@ func quoteWorkerLog(ctx context.Context, c *api.Client, id string, shown api.Wor
 	if c.Version == api.V1 {
 		return ""
 	}
-	query := api.LogQuery{Tail: lastLines, MaxTime: 5 * time.Second}
 	if shown.ID != "" {
-		if lines, err := c.WorkerLog(ctx, id, shown.ID, query); err == nil {
+		if lines, err := c.WorkerLog(ctx, id, shown.ID, logEnd); err == nil {
 			return quoteLog(lines, nil, "worker "+shown.ID)
 		}
 	}
@@ -319,7 +318,7 @@ func quoteWorkerLog(ctx context.Context, c *api.Client, id string, shown api.Wor
 		return " The endpoint has no worker."
 	}
 	worker := workerToShow(w.Workers)
-	lines, err := c.WorkerLog(ctx, id, worker.ID, query)
+	lines, err := c.WorkerLog(ctx, id, worker.ID, logEnd)
 	text := quoteLog(lines, err, "worker "+worker.ID)
 	if reason := reasonOf(worker); reason != "" {
 		text = " By now, " + reason + "." + text
@@ -353,7 +352,7 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 		if unready.ID == "" {
 			return ""
 		}
-		lines, err := c.PodLog(ctx, unready.ID, api.LogQuery{Tail: lastLines, MaxTime: 5 * time.Second})
+		lines, err := c.PodLog(ctx, unready.ID, logEnd)
 		return quoteLog(lines, err, "pod "+unready.ID)
 	})
 	if err != nil {

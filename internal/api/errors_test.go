@@ -111,13 +111,10 @@ func TestErrorOfAnAmbiguousCreate(t *testing.T) {
 		fail      http.HandlerFunc
 		ambiguous bool
 	}{
-		"500":         {answer(500, ``), true},
-		"lost":        {hangUp, true},
 		"cut off":     {cutOff, true},
 		"unreadable":  {answer(201, `{}`), true},
 		"408":         {answer(408, ``), true},
 		"see other":   {answer(303, ``), true},
-		"refused":     {answer(400, ``), false},
 		"redirection": {answer(308, ``), false},
 	} {
 		synctest.Test(t, func(t *testing.T) {

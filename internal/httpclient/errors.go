@@ -87,12 +87,12 @@ func (e *Error) Sentence() string {
 
 // outcome describes the effect of a failed write.
 func (e *Error) outcome() string {
-	switch sent := e.Tries > 0 && !neverSent(e.cause) && !e.failedBetweenTries; {
+	switch {
 	case e.Method == http.MethodGet:
 		return ""
 	case e.Ambiguous():
 		return "The deployment may have done it: look before you try again."
-	case e.Method != http.MethodPost && (e.mayHaveSucceeded || sent && mayHaveExecuted(e.Status)):
+	case e.Method != http.MethodPost && (e.mayHaveSucceeded || e.mayBeDone()):
 		return "The deployment may have done it, and doing it again does no harm: apply again."
 	case e.Method == http.MethodDelete: // other objects of the run may have been deleted
 		return "This object was not deleted."
@@ -148,17 +148,13 @@ func (e *Error) Remedy() string {
 }
 
 // Ambiguous reports whether the request may have created an object.
-func (e *Error) Ambiguous() bool {
-	if e.Method != http.MethodPost {
-		return false
-	}
-	if e.Status == 0 {
-		return e.Tries > 0 && !e.failedBetweenTries && !neverSent(e.cause)
-	}
-	return mayHaveExecuted(e.Status)
+func (e *Error) Ambiguous() bool { return e.Method == http.MethodPost && e.mayBeDone() }
+
+func (e *Error) mayBeDone() bool {
+	return e.Tries > 0 && !neverSent(e.cause) && !e.failedBetweenTries && mayHaveExecuted(e.Status)
 }
 
-// mayHaveExecuted reports whether a write may have been carried out that got an answer with the status, or none.
+// mayHaveExecuted reports whether a write may have been carried out if its answer has the status, or 0 if it has none.
 func mayHaveExecuted(status int) bool {
 	return status < 300 || status == http.StatusSeeOther || status == http.StatusRequestTimeout || status >= 500 && status != http.StatusNotImplemented
 }
