@@ -16,12 +16,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
+//go:generate go test . -run ^TestPageIsCurrent$ -update
+
 var update = flag.Bool("update", false, "write docs/reference/fidelity.md")
 
 const page = "../../../docs/reference/fidelity.md"
 
 func TestPageIsCurrent(t *testing.T) {
-	want := must.Do(Markdown())(t)
+	want := markdown(t)
 	if *update {
 		must.Succeed(t, os.WriteFile(page, []byte(want), 0o644))
 	}
@@ -30,7 +32,7 @@ func TestPageIsCurrent(t *testing.T) {
 
 // Every mark matches an operation, and every testable clause has an operation.
 func TestMarks(t *testing.T) {
-	list := must.Do(marks())(t)
+	list := marks(t)
 	hasOperation := map[string]bool{} // by clause
 	for _, m := range list {
 		must.Hold(t, slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.fullName()) }),

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
-
-//go:generate go test . -run ^TestPageIsCurrent$ -update
 
 //go:embed marks.tsv
 var marksTable string
@@ -67,27 +67,23 @@ func basisOf(source string) string {
 	return "chosen"
 }
 
-func marks() (list []mark, err error) {
+func marks(t *testing.T) (list []mark) {
+	t.Helper()
 	for line := range strings.Lines(marksTable) {
 		line = strings.TrimSuffix(line, "\n")
 		if line == "" || line[0] == '#' {
 			continue
 		}
 		pattern, names, _ := strings.Cut(line, "\t")
-		m := mark{}
-		if m.operations, err = regexp.Compile(pattern); err != nil {
-			return nil, err
-		}
+		m := mark{operations: regexp.MustCompile(pattern)}
 		for name := range strings.FieldsSeq(names) {
 			ids := expand(name)
-			if len(ids) == 0 {
-				return nil, fmt.Errorf("marks.tsv: no clause is %s", name)
-			}
+			must.Require(t, len(ids) > 0, "marks.tsv: no clause is", name)
 			m.clauses = append(m.clauses, ids...)
 		}
 		list = append(list, m)
 	}
-	return list, nil
+	return list
 }
 
 // expand lists the clauses of JOB-17, JOB-17..21 or JOB-*. All of a range must exist.
@@ -189,11 +185,9 @@ Every operation of the three APIs: whether the jobrunner serves it, how its beha
 Operations marked *not served* answer 501. The clauses %s judge all operations and aren't repeated. Served operations without a clause are tested against RunPod's documents or with public clients.
 `
 
-func Markdown() (string, error) {
-	list, err := marks()
-	if err != nil {
-		return "", err
-	}
+func markdown(t *testing.T) string {
+	t.Helper()
+	list := marks(t)
 	var b strings.Builder
 	for _, m := range list {
 		if m.operations.String() == "." {
@@ -215,7 +209,7 @@ func Markdown() (string, error) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.operations, r.basis, r.clauses)
 		}
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 type row struct{ operations, path, basis, clauses string }
