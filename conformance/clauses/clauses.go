@@ -4,13 +4,11 @@ package clauses
 
 import (
 	"cmp"
-	_ "embed"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"text/template"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/cases"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -137,22 +135,4 @@ var withoutCase = []Clause{
 
 func forClients(id string, level suite.Level, source, statement string) Clause {
 	return Clause{ID: id, Level: level, Source: source, Statement: statement, Untestable: "it applies to clients; conformance client tests them"}
-}
-
-//go:generate go test . -run ^TestPageIsCurrent$ -update
-
-//go:embed clauses.md.tmpl
-var pageTemplate string
-
-// Markdown returns the text of Page.
-func Markdown() string {
-	functions := template.FuncMap{
-		"areas": func() []report.Area { return report.Areas }, "clauses": All,
-		"anchor": func(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }, "plain": strings.NewReplacer(`\`, `\\`, "<", "&lt;", "*", `\*`, "[", `\[`, "`", "\\`").Replace, // escapes markup
-	}
-	var b strings.Builder
-	if err := template.Must(template.New("clauses").Funcs(functions).Parse(pageTemplate)).Execute(&b, nil); err != nil {
-		panic(err) // a test prints the page
-	}
-	return b.String()
 }
