@@ -218,7 +218,14 @@ func (c *listKeys) Run() error {
 		return err
 	}
 	if c.JSON {
-		return errors.Join(printKeys(list), err)
+		for _, key := range list {
+			_ = printJSON(struct { // main reports a failed write
+				apikey.Key
+				Hash    any  `json:"sha256,omitempty"` // omits Key.Hash
+				Expired bool `json:"expired"`
+			}{Key: key, Expired: key.Expired(time.Now())})
+		}
+		return err
 	}
 	out := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "NAME\tOWNER\tMANAGEMENT\tJOBS\tENDPOINTS\tCREATED\tEXPIRES")
@@ -234,19 +241,6 @@ func (c *listKeys) Run() error {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.Name, key.Owner, key.Management, key.Jobs, endpoints, key.Created.Format(time.RFC3339), expires)
 	}
 	return errors.Join(out.Flush(), err)
-}
-
-func printKeys(list []apikey.Key) error {
-	for _, key := range list {
-		if err := printJSON(struct {
-			apikey.Key
-			Hash    any  `json:"sha256,omitempty"` // omits Key.Hash
-			Expired bool `json:"expired"`
-		}{Key: key, Expired: key.Expired(time.Now())}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 type removeKey struct {

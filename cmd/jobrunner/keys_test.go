@@ -61,10 +61,8 @@ func TestFurtherKeys(t *testing.T) {
 
 	list := mustPrint(t, env, "keys", "list", "--data", filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"))
 	lines := strings.Split(strings.TrimSpace(list), "\n")
-	if len(lines) != 3 || !regexp.MustCompile(`^before +before +all +all +all +\S+ +never$`).MatchString(lines[1]) ||
-		!regexp.MustCompile(`^ci +team +none +all +`+endpoint+` +\S+ +20\S+Z$`).MatchString(lines[2]) || strings.Contains(list, endpointKey) {
-		t.Errorf("the list is\n%s", list)
-	}
+	must.Require(t, len(lines) == 3 && regexp.MustCompile(`^before +before +all +all +all +\S+ +never$`).MatchString(lines[1]) &&
+		regexp.MustCompile(`^ci +team +none +all +`+endpoint+` +\S+ +20\S+Z$`).MatchString(lines[2]) && !strings.Contains(list, endpointKey), "the list is", list)
 
 	mustPrint(t, env, "keys", "remove", "ci")
 	must.Equal(t, p.getStatus(endpointKey, "/v2/"+endpoint+"/health"), 401, "the status of a request with a removed key")
@@ -109,11 +107,7 @@ func TestNoKeyInTheJournal(t *testing.T) {
 	t.Parallel()
 	for journal, wantShown := range map[string]bool{"": true, "JOURNAL_STREAM=8:1": false} {
 		dir := filepath.Join(t.TempDir(), "state")
-		env := environment(t.TempDir())
-		if journal != "" {
-			env = append(env, journal)
-		}
-		p := serve(t, env, "--data="+dir)
+		p := serve(t, environment(t.TempDir(), journal), "--data="+dir)
 		key := must.ReadFile(t, filepath.Join(dir, "api-key"))
 		greeting := strings.Join(p.startupLines, "\n")
 		must.Hold(t, strings.Contains(greeting, strings.TrimSpace(string(key))) == wantShown && (wantShown || p.startupValue("GPUCLOUD_API_KEY") == `"$(cat `+filepath.Join(dir, "api-key")+`)"`), "with the environment", journal, "the greeting is", greeting)

@@ -342,9 +342,7 @@ func TestRefusals(t *testing.T) {
 	file := filepath.Join(home, "file")
 	writeFile(t, file, "")
 	for _, args := range [][]string{{"serve", "--listen=127.0.0.1:0"}, {"keys", "list"}, {"backup", filepath.Join(home, "copy")}, {"job", "purge", "any"}} {
-		if output := mustFail(t, environment(home), append(args, "--data="+file)...); !strings.Contains(output, "invalid --data "+file+": expected a folder, got a file") {
-			t.Errorf("%v with a file as the data folder printed %q", args, output)
-		}
+		must.Contain(t, mustFail(t, environment(home), append(args, "--data="+file)...), "invalid --data "+file+": expected a folder, got a file")
 	}
 }
 

@@ -353,15 +353,13 @@ func listenNetwork(listen string) string {
 
 // localURL returns the URL at which this machine reaches a listener on the address of --listen.
 func localURL(listen string, address net.Addr) string {
-	tcp, ok := address.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsUnspecified() {
-		return "http://" + address.String()
-	}
-	for _, loopback := range []string{"127.0.0.1", "::1"} {
-		hostPort := net.JoinHostPort(loopback, fmt.Sprint(tcp.Port))
-		if c, err := net.DialTimeout(listenNetwork(listen), hostPort, time.Second); err == nil { //nolint:noctx // local, at most a second
-			_ = c.Close()
-			return "http://" + hostPort
+	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		for _, loopback := range []string{"127.0.0.1", "::1"} {
+			hostPort := net.JoinHostPort(loopback, fmt.Sprint(tcp.Port))
+			if c, err := net.DialTimeout(listenNetwork(listen), hostPort, time.Second); err == nil { //nolint:noctx // local, at most a second
+				_ = c.Close()
+				return "http://" + hostPort
+			}
 		}
 	}
 	return "http://" + address.String()

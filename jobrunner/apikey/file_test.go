@@ -66,7 +66,6 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 	restrictedKey := addKey(t, commands, "some", "e1", "e2")
 	expectIdentity(restrictedKey, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
 	expectIdentity(allKey, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
-	expectIdentity("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 	expectIdentity(restrictedKey+"x", noIdentity)
 	expectIdentity(restrictedKey[1:], noIdentity)
 	expectIdentity(strings.ToLower(restrictedKey), noIdentity)

@@ -243,15 +243,14 @@ func (l *Listener) reject(c net.Conn, reason string) {
 	l.write503(c, reason)
 	select {
 	case l.lingering <- struct{}{}:
+		go func() {
+			defer func() { <-l.lingering }()
+			defer c.Close()
+			linger(c)
+		}()
 	default:
 		closeDrained(c)
-		return
 	}
-	go func() {
-		defer func() { <-l.lingering }()
-		defer c.Close()
-		linger(c)
-	}()
 }
 
 // closeDrained reads what has arrived and closes. A close with unread data would lose the response.

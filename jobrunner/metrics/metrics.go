@@ -6,6 +6,7 @@
 package metrics
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -107,13 +108,8 @@ func (m *Metrics) Begin() (end func(r *http.Request, status int)) {
 	m.open.Inc()
 	return func(r *http.Request, status int) {
 		m.open.Dec()
-		route := noRoute
-		if r.Pattern != "" { // set by the router, not by the client
-			route = r.Pattern
-		}
-		if status == 0 { // aborted before its answer began
-			status = http.StatusInternalServerError
-		}
+		route := cmp.Or(r.Pattern, noRoute)                     // the router sets the pattern, not the client
+		status = cmp.Or(status, http.StatusInternalServerError) // 0: aborted before its answer began
 		m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(time.Since(start).Seconds())
 	}
 }

@@ -155,6 +155,19 @@ func TestSlowReaderBlocksCommand(t *testing.T) {
 	must.Hold(t, err != nil || n <= 2000, n, "lines were written although nobody read them")
 }
 
+// A command that can't start for lack of file descriptors starts when there are some.
+func TestCommandAwaitsDescriptors(t *testing.T) {
+	p, j, ended := program(t, newExecutor(t, scriptRule("echo 1")), "x"), newJob("{}"), make(chan error, 1)
+	var limit syscall.Rlimit
+	must.Succeed(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	must.Succeed(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: limit.Max}))
+	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	go func() { ended <- must.Err(p.Handle(t.Context(), j.Job)) }()
+	j.log.Await(t, "too many open files; trying again", 1)
+	must.Succeed(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
+	must.Succeed(t, <-ended)
+}
+
 func TestCancelledJobKillsCommand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

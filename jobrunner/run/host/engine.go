@@ -274,9 +274,7 @@ func (e *containerEngine) runCLIWith(ctx context.Context, env []string, log io.W
 		return stdout.String(), nil
 	}
 	reason := stderr.String()
-	if i := strings.LastIndexByte(reason, '\n'); i >= 0 {
-		reason = reason[i+1:]
-	}
+	reason = reason[strings.LastIndexByte(reason, '\n')+1:]
 	return "", fmt.Errorf("%s: %s", e.name(), cmp.Or(reason, group.Exit()))
 }
 

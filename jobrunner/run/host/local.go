@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
@@ -141,7 +143,7 @@ func (e *Executor) handler(l *localSettings) run.Handler {
 		c.Stdout, c.Register = w, e.register
 		log := &wholeLines{output: job.Spec.Log}
 		c.Output = io.MultiWriter(stderr, log)
-		group, err := procgroup.Start(c)
+		group, err := startWhenPossible(ctx, c, job.Spec.Log)
 		if err != nil {
 			return nil, err
 		}
@@ -149,8 +151,7 @@ func (e *Executor) handler(l *localSettings) run.Handler {
 			<-group.Done()
 			_ = w.Close()
 		}()
-		stop := context.AfterFunc(ctx, group.KillNoWait)
-		defer stop()
+		defer context.AfterFunc(ctx, group.KillNoWait)()
 
 		output, err = readOutput(stdout, job)
 		_ = stdout.Close() // the command can't block on it, so Kill returns
@@ -170,6 +171,21 @@ func (e *Executor) handler(l *localSettings) run.Handler {
 			return output, fmt.Errorf("the command ended with %s, and wrote nothing to stderr", group.Exit())
 		}
 		return output, fmt.Errorf("%s\n(%s)", stderr.String(), group.Exit())
+	}
+}
+
+// startWhenPossible starts a command. While the machine lacks descriptors, processes or memory, or the program is
+// being written, it tries again: the job isn't at fault.
+func startWhenPossible(ctx context.Context, c procgroup.Command, log run.Output) (*procgroup.Group, error) {
+	for {
+		group, err := procgroup.Start(c)
+		if number, ok := errors.AsType[syscall.Errno](err); !ok || !number.Temporary() && number != syscall.ENOMEM && number != syscall.ETXTBSY {
+			return group, err
+		}
+		log.WriteLine(err.Error()+"; trying again", "")
+		if err := clock.RealSleep(ctx, time.Second); err != nil {
+			return nil, err
+		}
 	}
 }
 

@@ -10,6 +10,7 @@
 package procgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,7 +85,7 @@ func Start(c Command) (*Group, error) {
 
 // startError names a missing folder or interpreter, which the system reports as a missing program.
 func startError(err error, c Command) error {
-	cause := errors.Unwrap(err) // without "fork/exec"
+	cause := cmp.Or(errors.Unwrap(err), err) // without "fork/exec"
 	_, pathErr := os.Stat(c.Path)
 	folder, folderErr := os.Stat(c.Dir)
 	switch {
@@ -96,8 +97,6 @@ func startError(err error, c Command) error {
 		cause = errors.New("it isn't a program for this machine, and its first line isn't #! and an interpreter")
 	case slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, "\x00") }):
 		cause = errors.New("an argument has a NUL character")
-	case cause == nil:
-		cause = err
 	}
 	return fmt.Errorf("the program %s cannot be started: %w", c.Path, cause)
 }
