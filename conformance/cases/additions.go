@@ -141,7 +141,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 			replaceWorker(c, a)
 			expectEnvironment(c, "")
 		}},
-	{ID: "SEC-12", Level: suite.Unspec, Statement: "Whether blanks inside the braces and the case of the name matter in a placeholder, and whether a placeholder may be part of a longer value.",
+	{ID: "SEC-12", Level: suite.Unspec, Statement: "How placeholders treat blanks inside the braces, the case of the name, and text around them.",
 		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			a := newSecret(c, suite.M{"value": "v"})
 			name := a.Str("name")
@@ -232,7 +232,7 @@ var globalVolumeCases = section(suite.Case{Level: suite.Unspec, Source: "API cha
 			readBack(c, globalVolumePath+"/"+suite.PathSegment(other.Str("id"))).Equal("name", other.Str("name"))
 		})
 	}},
-	{ID: "GLO-02", Statement: "Whether a global volume's name is trimmed, may be used twice and can be updated; whether a blank name, a name of more than 191 characters and an empty update are rejected.", Run: func(c *suite.C) {
+	{ID: "GLO-02", Statement: "Whether a global volume's name is trimmed, may be used twice and can be updated; whether blank names, names of more than 191 characters and empty updates are rejected.", Run: func(c *suite.C) {
 		name := c.Name()
 		a := newGlobalVolume(c, " "+name+" ")
 		path := globalVolumePath + "/" + suite.PathSegment(a.Str("id"))

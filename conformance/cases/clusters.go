@@ -96,24 +96,8 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 	{ID: "VER-75", Source: "Versioning, 3; v2 document, CreateClusterRequest and ClusterCompute", Statement: "A cluster needs a name, a known type and a compute of 2 to 250 pods with at least one GPU each. A registry auth is rejected.",
 		Requests: 60, Run: func(c *suite.C) {
 			newCluster(c)
-			for _, member := range []string{"name", "type", "compute"} {
-				body := clusterBody(c, 2)
-				delete(body, member)
-				c.Create("v2", "/clusters", body).Refused()
-			}
-			for member, values := range map[string][]any{
-				"name": {"", 1}, "type": {"", "OTHER", nil}, "registry": {"some-registry"}, "templateId": {"some-template"}, "compute": {nil, suite.M{}},
-			} {
-				for _, value := range values {
-					c.Create("v2", "/clusters", suite.Merge(clusterBody(c, 2), suite.M{member: value})).Refused()
-				}
-			}
-			for member, values := range map[string][]any{"podCount": {1, 0, 251, "2", 2.5}, "gpuCountPerPod": {0, -1, 1000}, "gpuTypeId": {""}, "other": {1}} {
-				for _, value := range values {
-					body := clusterBody(c, 2)
-					body["compute"].(suite.M)[member] = value
-					c.Create("v2", "/clusters", body).Refused()
-				}
+			for _, withRefused := range refusedValues("v2", "cluster") {
+				c.Create("v2", "/clusters", withRefused(clusterBody(c, 2))).Refused()
 			}
 		}},
 	{ID: "VER-76", Source: "Versioning, 3; v2 document, PodClusterRole", Statement: "The pods of SLURM and RAY clusters have roles; rank 0 is the controller or the head. Pods of other clusters have no role.",
@@ -222,7 +206,7 @@ var podClassCases = []suite.Case{
 		}
 		c.V2("GET", "/clusters/"+suite.PathSegment(ids["cluster"]), nil).Is(200)
 	}},
-	{ID: "ERR-13-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 60, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
+	{ID: "ERR-13-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 100, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
 		var words []string // names of refused objects
 		send := func(path string, body suite.M) {
 			body["name"] = "conf-" + c.Nonce()
@@ -230,16 +214,11 @@ var podClassCases = []suite.Case{
 				words = append(words, body["name"].(string))
 			}
 		}
-		for member, value := range map[string]any{"type": "OTHER", "registry": "some-registry", "image": 5, "env": suite.M{"A": 5}, "conformance": true, "compute": suite.M{}} {
-			send("/clusters", suite.Merge(clusterBody(c, 2), suite.M{member: value}))
+		for _, withRefused := range append(refusedValues("v2", "cluster"), refusedValues("v2", "template")...) {
+			send("/clusters", withRefused(clusterBody(c, 2)))
 		}
-		for member, value := range map[string]any{"podCount": 1, "gpuCountPerPod": 0, "gpuTypeId": ""} {
-			body := clusterBody(c, 2)
-			body["compute"].(suite.M)[member] = value
-			send("/clusters", body)
-		}
-		for member, value := range map[string]any{"image": 5, "env": suite.M{"A": 5}, "conformance": true, "ports": []any{"80/udp"}, "cloud": "OTHER", "disk": -1, "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}} {
-			send("/pods", podBody(c, suite.M{member: value}))
+		for _, withRefused := range refusedValues("v2", "pod") {
+			send("/pods", withRefused(podBody(c, nil)))
 		}
 		c.Expect(len(words) >= 8, "refusals of malformed clusters and pods", "%d refusals", len(words))
 		c.Sleep(consistency)

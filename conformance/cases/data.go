@@ -59,9 +59,9 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 	{ID: "DAT-04", Level: suite.Should, Source: "Errors, 400", Statement: "A submission that isn't valid UTF-8 returns 400.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.RunSync(suite.Echo())
 		for _, text := range []string{"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe9t\xe9"} {
-			submitText(c, "/run", `{"input":{"op":"echo","x":"`+text+`"}}`).BadRequest()
+			submit(c, "/run", nil, suite.Raw(`{"input":{"op":"echo","x":"`+text+`"}}`)).BadRequest()
 		}
-		submitText(c, "/runsync", "{\"input\":{\"op\":\"echo\",\"\xfe\xff\":1}}").BadRequest()
+		submit(c, "/runsync", nil, suite.Raw("{\"input\":{\"op\":\"echo\",\"\xfe\xff\":1}}")).BadRequest()
 	}},
 	{ID: "DAT-05", Level: suite.Unspec, Source: "Job submission body", Statement: "What JSON leaves open: duplicate members, a byte order mark, half of a surrogate pair, numbers beyond doubles, thousands of levels.",
 		Jobs: 8, Seconds: 8, Requests: 40, Run: func(c *suite.C) {
@@ -75,7 +75,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 				{"2000 levels", `{"input":{"op":"echo","x":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`},
 				{"another name for input", `{"Input":{"op":"echo","x":1}}`},
 			} {
-				a := submitText(c, "/runsync", x.body)
+				a := submit(c, "/runsync", nil, suite.Raw(x.body))
 				text := suite.JSONText(a.ValueOrNil("output.x"))
 				if len(text) > 20 {
 					text = fmt.Sprintf("%d bytes", len(text))
@@ -143,11 +143,6 @@ func expectYielded(c *suite.C, g generator, outputs []any) {
 		d := suite.Difference(output, chunks[i]["output"])
 		c.Expect(d == "", "a chunk with the output that the handler yielded", "chunk %d: %s", i, d)
 	}
-}
-
-// submitText submits a raw body that may be refused. It records a created job.
-func submitText(c *suite.C, path, text string) *suite.Answer {
-	return submit(c, path, nil, suite.Raw(text))
 }
 
 // preciseNumbers has numbers that a double can't represent, and powers of two beside them.

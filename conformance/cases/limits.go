@@ -101,7 +101,7 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 			c.Until(retriedAt.Add(retention - c.EarlyMargin(time.Minute)))
 			j.Status().Is(200).Equal("output.x", "kept")
 		}},
-	{ID: "LIM-20", Level: suite.Should, Source: "Limits", Statement: "A result is deleted when its ttl or its retention ends, whichever is first.",
+	{ID: "LIM-20", Level: suite.Should, Source: "Limits", Statement: "A result is deleted when its ttl or retention ends, whichever is first.",
 		Jobs: 2, Seconds: 1, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			short, long := c.Run(suite.Echo(), suite.TTL(time.Minute)), c.Run(suite.Echo(), suite.TTL(2*time.Hour))
 			short.AwaitCompleted()

@@ -1,11 +1,13 @@
 package cases
 
 import (
+	_ "embed"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
 // The clauses about stored objects, which the cases of several kinds share.
@@ -30,6 +32,7 @@ var (
 		ID: "STO-05", Level: suite.Should, Source: "Template; Versioning, 3",
 		Statement: "A member that a create omits has its default.",
 	}
+	refusedCase  = suite.Case{ID: "VER-85", Level: suite.Should, Source: "Versioning, 7 and 11; v2 document", Statement: "Version 2 rejects creates that lack required members, and values its document excludes."}
 	versionsCase = suite.Case{
 		ID: "STO-06", Level: suite.Should, Source: "Versioning, 3 and 7",
 		Statement: "If one version of the API creates, updates or deletes an object, the other version returns the same, under its own names.",
@@ -49,6 +52,9 @@ var storedCases = func() (list []suite.Case) {
 		anyField := func(condition func(field) bool) bool { return slices.ContainsFunc(k.fields, condition) }
 		add(createdCase, k, "", 0, 16, func(s *objects) { s.expectShown("after the creation", s.create(s.values())) })
 		add(createdCase, k, "-alone", suite.LocalOnly, 70, judgeSingleMembers)
+		if k.version == "v2" {
+			add(refusedCase, k, "", 0, 100, func(s *objects) { s.judgeRefusedValues(func(a *suite.Answer) { a.Refused() }) })
+		}
 		if k.updates != nil {
 			add(updatedCase, k, "", 0, 20, judgeSomeUpdates)
 			for updateIndex, op := range k.updates {
@@ -168,6 +174,42 @@ func (s *objects) updateMember(o object, f field, updateIndex int) {
 
 // partialMembers can be updated without the other members of their object.
 var partialMembers = []string{"workers.min", "workers.max", "workers.idleTimeout", "gpu.count", "gpu.allowedCudaVersions"}
+
+//go:embed refused.tsv
+var refusedTable string
+
+// refusedValues returns, for each value of refused.tsv, a function that adds it to a body.
+func refusedValues(version, kind string) (list []func(body suite.M) suite.M) {
+	for line := range strings.Lines(refusedTable) {
+		if text, ok := strings.CutPrefix(line, version+"\t"+kind+"\t"); ok {
+			path, values, _ := strings.Cut(text, "\t")
+			decoded, _ := wire.Decode([]byte(values))
+			for _, value := range decoded.([]any) {
+				list = append(list, func(body suite.M) suite.M {
+					if setMember(body, path, value); value == "$absent" {
+						delete(body, path)
+					}
+					return body
+				})
+			}
+		}
+	}
+	return list
+}
+
+// judgeRefusedValues creates an object, then sends creates and updates with refused values.
+func (s *objects) judgeRefusedValues(expectRefusal func(*suite.Answer)) {
+	o := s.create(s.values())
+	for _, withRefused := range refusedValues(s.kind.version, s.kind.name) {
+		expectRefusal(s.post(withRefused(s.body(suite.Merge(o.expected, suite.M{"name": s.c.Name()})))))
+		for _, op := range s.kind.updates {
+			body := withRefused(suite.M{})
+			if a := s.request(op.method, s.url(o.id)+op.suffix, body); len(body) > 0 && !isMissing(a) {
+				expectRefusal(a)
+			}
+		}
+	}
+}
 
 // judgeOthersUnchanged updates and deletes one of three objects, and judges the others.
 func judgeOthersUnchanged(s *objects) {

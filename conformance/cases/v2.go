@@ -94,7 +94,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		created := c.Create("v2", "/serverless", body).Success().EqualIfShown("image", c.Image()).EqualIfShown("name", body["name"])
 		readBack(c, "/serverless/"+suite.PathSegment(created.Str("id"))).EqualIfShown("image", c.Image()).EqualIfShown("name", body["name"])
 	}},
-	{ID: "VER-26", Source: "Versioning, 7", Statement: "workers and scaling are objects, in place of the flat members of version 1.", Allow: suite.Create, Run: func(c *suite.C) {
+	{ID: "VER-26", Source: "Versioning, 7", Statement: "workers and scaling are objects, not the flat members of version 1.", Allow: suite.Create, Run: func(c *suite.C) {
 		body := c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workers": suite.M{"min": 0, "max": 2}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}})
 		a := c.Create("v2", "/serverless", body).Success()
 		a.Str("id")
