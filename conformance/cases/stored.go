@@ -53,7 +53,7 @@ var storedCases = func() (list []suite.Case) {
 		add(createdCase, k, "", 0, 16, func(s *objects) { s.expectShown("after the creation", s.create(s.values())) })
 		add(createdCase, k, "-alone", suite.LocalOnly, 70, judgeSingleMembers)
 		if k.version == "v2" {
-			add(refusedCase, k, "", 0, 100, func(s *objects) { s.judgeRefusedValues(func(a *suite.Answer) { a.Refused() }) })
+			add(refusedCase, k, "", 0, 80, func(s *objects) { s.judgeRefusedValues(func(a *suite.Answer) { a.Refused() }) })
 		}
 		if k.updates != nil {
 			add(updatedCase, k, "", 0, 20, judgeSomeUpdates)
