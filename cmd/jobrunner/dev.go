@@ -30,7 +30,7 @@ type dev struct {
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
 	Input        string   `placeholder:"FILE|JSON|-" help:"Send a job with this input at the start and after each change, and show its result."`
 	Once         bool     `help:"Send one job, print its output on stdout, and exit with its status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else, such as no output."`
-	Watch        []string `placeholder:"PATH" sep:"none" help:"Another file, folder or pattern to watch. May be repeated. The handler, and files with its suffix in and below its folder, are always watched, except behind links to folders."`
+	Watch        []string `placeholder:"PATH" sep:"none" help:"Another file, folder or pattern to watch. May be repeated. The handler, the pyproject.toml of uv or poetry, and files with the handler's suffix in and below its folder are always watched, except behind links to folders."`
 	LogLevel     string   `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Lowest level of log lines to show (debug, info, warn, error). Output that a handler prints is always shown."`
 }
 
@@ -103,7 +103,7 @@ func (d *dev) run() (err error) {
 	}
 	connections, serveErr := httplimit.Listen(listener, httplimit.Config{Logger: log}), make(chan error, 1)
 	go func() { serveErr <- serveHTTP(ctx, stop, connections, j, log) }()
-	watcher, watchErr := d.watch(handler.File) // before the worker reads the files
+	watcher, watchErr := d.watch(handler.File, python.packages) // before the worker reads the files
 	e, err := d.createEndpoint(ctx, url, key, generated, env)
 	switch {
 	case err != nil:
@@ -132,10 +132,12 @@ func (d *dev) setGPUs(n int, description string) error {
 	return nil
 }
 
-func (d *dev) watch(handler string) (*fileWatcher, error) {
+func (d *dev) watch(handler, packages string) (*fileWatcher, error) {
 	extraFiles := d.Watch
-	if exists(d.Input) {
-		extraFiles = append(extraFiles, d.Input)
+	for _, file := range []string{d.Input, packages} {
+		if exists(file) {
+			extraFiles = append(extraFiles, file)
+		}
 	}
 	return newFileWatcher(handler, extraFiles)
 }

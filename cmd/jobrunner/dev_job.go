@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -179,10 +178,7 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, ou
 	case ctx.Err() != nil:
 		return &exitError{exitNoResult, "interrupted"}
 	case err != nil:
-		if exit, ok := errors.AsType[*exitError](err); ok {
-			return exit
-		}
-		return &exitError{exitNoResult, err.Error()}
+		return err
 	}
 	out.show("JOB", "", fmt.Sprintf("%s in %s", job.Status, milliseconds(job.ExecutionTime))+e.outputHint(ctx, job, "to see them, start jobrunner dev without --once and send the job with jobrunner job run --tail"))
 	if hasOutput(job) {

@@ -157,7 +157,6 @@ func TestDevSendsAJobAfterEachChange(t *testing.T) {
 	t.Parallel()
 	dir := sdkFolder(t)
 	file, helper := filepath.Join(dir, "handler.py"), filepath.Join(dir, "pkg", "helper.py")
-	must.Succeed(t, os.Mkdir(filepath.Dir(helper), 0o700))
 	writeFile(t, helper, "VERSION = 1\n")
 	writeFile(t, file, `import json, os, runpod
 from pkg import helper
@@ -247,7 +246,6 @@ func TestDevPython(t *testing.T) {
 	program := must.Do(exec.LookPath("python3"))(t)
 	writeScript := func(file, text string) {
 		t.Helper()
-		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		writeFile(t, file, "#!/bin/sh\n"+text)
 		must.Succeed(t, os.Chmod(file, 0o700))
 	}
@@ -276,7 +274,6 @@ func TestDevPython(t *testing.T) {
 			t.Parallel()
 			dir, toolFolder := sdkFolder(t), t.TempDir()
 			for file, text := range c.files {
-				must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))
 				writeFile(t, filepath.Join(dir, file), text)
 			}
 			if strings.HasPrefix(c.chosen, ".") {
@@ -300,6 +297,10 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 			s := startDevWithPath(t, toolFolder, file, "--input={}")
 			s.waitUntil(`Python \d\S+ ` + regexp.QuoteMeta(c.python))
 			s.waitUntil(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
+			if project := c.files["pyproject.toml"]; project != "" {
+				writeFile(t, filepath.Join(dir, "pyproject.toml"), project+"\n")
+				s.waitUntil(`DEV   pyproject.toml changed: the worker is replaced\n`)
+			}
 			s.interrupt()
 
 			must.Succeed(t, os.RemoveAll(filepath.Join(dir, "runpod")))

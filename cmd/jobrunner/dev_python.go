@@ -19,6 +19,7 @@ import (
 type interpreter struct {
 	command   []string   // program and arguments before the handler's file
 	createEnv [][]string // commands that create or update the environment; the last prints the path of its Python
+	packages  string     // file that lists the packages of createEnv, or ""
 	origin    string     // for messages
 	install   string     // command that installs the SDK
 	version   string     // such as 3.12.1
@@ -89,15 +90,16 @@ func projectPython(folder string) interpreter {
 			return interpreter{command: []string{python}, origin: name, install: install}
 		}
 	}
+	tool := ""
 	switch {
 	case usesUV:
-		if uv, err := exec.LookPath("uv"); err == nil {
-			return interpreter{command: []string{uv, "run", "python"}, createEnv: [][]string{{uv, "run", "python", "-c", printPath}}, origin: "uv", install: addWith("uv", "add")}
-		}
+		tool = "uv"
 	case detectTool("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
-		if poetry, err := exec.LookPath("poetry"); err == nil {
-			return interpreter{command: []string{poetry, "run", "python"}, createEnv: [][]string{{poetry, "run", "python", "-c", printPath}}, origin: "poetry", install: addWith("poetry", "add")}
-		}
+		tool = "poetry"
+	}
+	if path, err := exec.LookPath(tool); err == nil {
+		run := []string{path, "run", "python"}
+		return interpreter{command: run, createEnv: [][]string{append(run, "-c", printPath)}, packages: inFolder("pyproject.toml"), origin: tool, install: addWith(tool, "add")}
 	}
 	for _, name := range []string{"environment.yml", "environment.yaml"} {
 		text, err := os.ReadFile(inFolder(name))

@@ -36,7 +36,6 @@ func runJob(t *testing.T, url, input string) (status, output, jobError string) {
 func TestDevRunsCommand(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a b", "upper.sh")
-	must.Succeed(t, os.Mkdir(filepath.Dir(file), 0o700))
 	writeFile(t, file, `tr a-z A-Z`)
 	writeFile(t, filepath.Join(filepath.Dir(file), "test_input.json"), `{}`)
 	gpus := filepath.Join(t.TempDir(), "gpus.yaml")

@@ -262,7 +262,6 @@ func TestFindPython(t *testing.T) {
 			folder := filepath.Join(top, "app", "src")
 			must.Succeed(t, os.MkdirAll(folder, 0o700))
 			for file, text := range c.files {
-				must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(top, file)), 0o700))
 				writeFile(t, filepath.Join(top, file), text)
 			}
 			t.Chdir(filepath.Join(top, "app"))

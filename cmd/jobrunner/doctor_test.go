@@ -44,7 +44,6 @@ func TestDoctor(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "good.yaml"), "engine: none\nrules: [{image: a, command: {run: [/bin/cat]}}]\n")
 	writeFile(t, filepath.Join(dir, "rules.yaml"), "rules: [{image: a, command: {run: [/bin/cat]}}]\n")
 	writeFile(t, filepath.Join(dir, "file"), "")
-	must.Succeed(t, os.Mkdir(filepath.Join(dir, "damaged"), 0o700))
 	writeFile(t, filepath.Join(dir, "damaged", "jobrunner.db"), strings.Repeat("damaged", 1000))
 	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -181,6 +181,7 @@ func (p *process) get(path string) (status int, body string) {
 
 func writeFile(t testing.TB, file, text string) {
 	t.Helper()
+	must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 }
 

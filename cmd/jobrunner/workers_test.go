@@ -28,7 +28,6 @@ func sdkFolder(t *testing.T) (dir string) {
 	python.Need(t)
 	dir = t.TempDir()
 	standin := must.ReadFile(t, "../../jobrunner/workerapi/testdata/standin.py")
-	must.Succeed(t, os.Mkdir(filepath.Join(dir, "runpod"), 0o700))
 	writeFile(t, filepath.Join(dir, "runpod", "__init__.py"), "from . import serverless\n")
 	writeFile(t, filepath.Join(dir, "runpod", "serverless.py"), string(standin))
 	return dir
