@@ -53,12 +53,14 @@ func foreignState(t *testing.T, file, address string) foreignResource {
 }
 
 // stateWith returns the state with these ids in place of the recorded ones.
-func (f foreignResource) stateWith(ids map[string]string) []byte {
-	state := f.Values
-	for recorded, id := range ids {
-		state = bytes.ReplaceAll(state, []byte(`"`+recorded+`"`), []byte(`"`+id+`"`))
+func (f foreignResource) stateWith(ids map[string]string) []byte { return withIDs(f.Values, ids) }
+
+// withIDs replaces texts of a JSON document by ids.
+func withIDs(document []byte, ids map[string]string) []byte {
+	for text, id := range ids {
+		document = bytes.ReplaceAll(document, []byte(`"`+text+`"`), []byte(`"`+id+`"`))
 	}
-	return state
+	return document
 }
 
 // move moves a state and refreshes it, like a plan.
@@ -74,60 +76,49 @@ type movedCase struct {
 	id            string // the recorded id
 	kind          string
 	version       api.Version
-	config        func(objectIDs map[string]string) map[string]any // objectIDs: the ids of the referenced objects
-	action        string                                           // of the first plan; "" means "no-op"
+	config        map[string]any // $template, $podTemplate and $volume are the ids of referenced objects
+	action        string         // of the first plan; "" means "no-op"
+}
+
+// configWith returns the configuration with the ids of the referenced objects.
+func (c movedCase) configWith(t *testing.T, objectIDs map[string]string) (config map[string]any) {
+	t.Helper()
+	must.Succeed(t, json.Unmarshal(withIDs(must.Do(json.Marshal(c.config))(t), objectIDs), &config))
+	return config
 }
 
 func movedCases() []movedCase {
-	noReferences := func(config map[string]any) func(map[string]string) map[string]any {
-		return func(map[string]string) map[string]any { return config }
+	volume := map[string]any{"name": "models", "size": 20, "data_center": "EU-RO-1"}
+	auth := func(name string) map[string]any {
+		return map[string]any{"name": name, "username": "robot", "password_wo": "new-and-unsent", "password_wo_version": 1}
 	}
-	volume := noReferences(map[string]any{"name": "models", "size": 20, "data_center": "EU-RO-1"})
-	auth := func(name string) func(map[string]string) map[string]any {
-		return noReferences(map[string]any{"name": name, "username": "robot", "password_wo": "new-and-unsent", "password_wo_version": 1})
-	}
-	worker := func(id string) func(map[string]string) map[string]any {
-		return noReferences(map[string]any{
+	worker := func(id string) map[string]any {
+		return map[string]any{
 			"name": "worker-" + id, "image": "builtin/echo", "disk": 20, "args": "python -u 'my handler.py'", "env": map[string]any{"MODE": "prod"},
 			"ports": []any{"8000/http"}, "serverless": true,
-		})
-	}
-	endpoint := func(changes map[string]any) func(map[string]string) map[string]any {
-		return func(objectIDs map[string]string) map[string]any {
-			config := withChanges(map[string]any{
-				"name": "api", "template_id": objectIDs["template"], "workers": map[string]any{"max": 2, "idle_timeout": 7},
-				"scaling": map[string]any{"queue_delay": 3}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 600000,
-			}, changes)
-			if config["network_volumes"] == "$volume" {
-				config["network_volumes"] = []any{objectIDs["volume"]}
-			}
-			return config
 		}
 	}
-	l4 := map[string]any{"type_ids": []any{"NVIDIA L4"}}
-	pod := func(changes map[string]any) func(map[string]string) map[string]any {
-		return func(objectIDs map[string]string) map[string]any {
-			config := withChanges(map[string]any{
-				"name": "lab", "image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}, "disk": 20,
-				"ports": []any{"8888/http", "22/tcp"}, "env": map[string]any{"MODE": "lab"},
-			}, changes)
-			if config["template_id"] == "$template" {
-				config["template_id"] = objectIDs["podTemplate"]
-			}
-			if config["mounts"] == "$volume" {
-				config["mounts"] = map[string]any{"network": []any{map[string]any{"volume_id": objectIDs["volume"], "path": "/work"}}}
-			}
-			return config
-		}
+	endpoint := func(changes map[string]any) map[string]any {
+		return withChanges(map[string]any{
+			"name": "api", "template_id": "$template", "workers": map[string]any{"max": 2, "idle_timeout": 7},
+			"scaling": map[string]any{"queue_delay": 3}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 600000,
+		}, changes)
+	}
+	l4, volumes := map[string]any{"type_ids": []any{"NVIDIA L4"}}, []any{"$volume"}
+	pod := func(changes map[string]any) map[string]any {
+		return withChanges(map[string]any{
+			"name": "lab", "image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}, "disk": 20,
+			"ports": []any{"8888/http", "22/tcp"}, "env": map[string]any{"MODE": "lab"},
+		}, changes)
 	}
 	workspace := map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}
 	envFromList := map[string]any{"MODE": "lab", "URL": "https://x.example.com/?a=b"}
-	templated := pod(map[string]any{"name": "templated", "template_id": "$template", "image": nil, "disk": nil, "ports": nil, "env": nil, "start_ssh": true})
+	templated := pod(map[string]any{"name": "templated", "template_id": "$podTemplate", "image": nil, "disk": nil, "ports": nil, "env": nil, "start_ssh": true})
 	return []movedCase{
 		{file: "official-1.0.8", address: "runpod_template.worker", id: "tpl108", kind: "template", config: worker("tpl108")},
 		{file: "official-1.0.8", address: "runpod_network_volume.models", id: "vol108", kind: "network_volume", config: volume},
 		{file: "official-1.0.8", address: "runpod_container_registry_auth.ci", id: "auth108", kind: "registry_auth", config: auth("ci108")},
-		{file: "official-1.0.8", address: "runpod_endpoint.api", id: "ep108", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "flashboot": "FLASHBOOT", "network_volumes": "$volume"})},
+		{file: "official-1.0.8", address: "runpod_endpoint.api", id: "ep108", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "flashboot": "FLASHBOOT", "network_volumes": volumes})},
 		{file: "official-1.0.8", address: `module.batch["eu"].runpod_endpoint.cpu[0]`, id: "epcpu108", kind: "endpoint",
 			config: endpoint(map[string]any{"name": "cpu", "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "data_center_ids": nil})},
 		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", version: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
@@ -136,45 +127,45 @@ func movedCases() []movedCase {
 		{file: "official-1.0.9", address: "runpod_template.worker", id: "tpl109", kind: "template", config: worker("tpl109")},
 		{file: "official-1.0.9", address: "runpod_network_volume.models", id: "vol109", kind: "network_volume", config: volume},
 		{file: "official-1.0.9", address: "runpod_container_registry_auth.ci", id: "auth109", kind: "registry_auth", config: auth("ci109")},
-		{file: "official-1.0.9", address: "runpod_endpoint.api", id: "ep109", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "network_volumes": "$volume"})},
+		{file: "official-1.0.9", address: "runpod_endpoint.api", id: "ep109", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "network_volumes": volumes})},
 		{file: "official-1.0.9", address: "runpod_endpoint.inline", id: "epin109", kind: "endpoint", version: api.V2,
 			config: endpoint(map[string]any{"name": "inline", "template_id": nil, "image": "builtin/echo", "disk": 20, "env": map[string]any{"MODE": "prod"}, "gpu": l4})},
 		{file: "official-1.0.9", address: "runpod_pod.lab", id: "pod109", kind: "pod", version: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
 		{file: "official-1.0.9", address: "runpod_pod.templated", id: "podt109", kind: "pod", version: api.V2, config: templated, action: "update"},
 		{file: "official-1.0.9", address: "runpod_ecr_delegation.app", id: "del109", kind: "registry_delegation", version: api.V2,
-			config: noReferences(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})},
+			config: map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"}},
 
 		{file: "official-2.0.0", address: "runpod_template.worker", id: "tpl200", kind: "template", config: worker("tpl200")},
 		{file: "official-2.0.0", address: "runpod_network_volume.models", id: "vol200", kind: "network_volume", config: volume},
 		{file: "official-2.0.0", address: "runpod_registry.ci", id: "auth200", kind: "registry_auth", config: auth("ci200")},
 		{file: "official-2.0.0", address: "runpod_serverless_endpoint.api", id: "ep200", kind: "endpoint", version: api.V2, config: endpoint(map[string]any{
-			"gpu": map[string]any{"pools": []any{"ADA_24"}, "allowed_cuda_versions": []any{"12.8"}}, "env": map[string]any{"EXTRA": "1"}, "flashboot": "FLASHBOOT", "network_volumes": "$volume",
+			"gpu": map[string]any{"pools": []any{"ADA_24"}, "allowed_cuda_versions": []any{"12.8"}}, "env": map[string]any{"EXTRA": "1"}, "flashboot": "FLASHBOOT", "network_volumes": volumes,
 		})},
 		{file: "official-2.0.0", address: "runpod_serverless_endpoint.inline", id: "epin200", kind: "endpoint", version: api.V2, config: endpoint(map[string]any{
 			"name": "inline", "template_id": nil, "image": "builtin/echo", "disk": 20, "args": "print hello", "env": map[string]any{"MODE": "prod"},
 			"cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "flashboot": "FLASHBOOT", "data_center_ids": nil,
 		})},
 		{file: "official-2.0.0", address: "runpod_pod.lab", id: "pod200", kind: "pod", version: api.V2, config: pod(map[string]any{
-			"mounts": "$volume", "start_ssh": true, "start_jupyter": false, "data_center_ids": []any{"EU-RO-1"}, "desired_state": "RUNNING",
+			"mounts": map[string]any{"network": []any{map[string]any{"volume_id": "$volume", "path": "/work"}}}, "start_ssh": true, "start_jupyter": false, "data_center_ids": []any{"EU-RO-1"}, "desired_state": "RUNNING",
 			"env": map[string]any{"MODE": "lab", "PUBLIC_KEY": "ssh-ed25519 AAAA me"},
 			"gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.4"},
 		})},
 		{file: "official-2.0.0", address: "runpod_pod.templated", id: "podt200", kind: "pod", config: pod(map[string]any{
-			"name": "templated", "template_id": "$template", "image": nil, "disk": nil, "ports": nil, "env": map[string]any{"EXTRA": "1"},
+			"name": "templated", "template_id": "$podTemplate", "image": nil, "disk": nil, "ports": nil, "env": map[string]any{"EXTRA": "1"},
 			"gpu": nil, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2},
 		})},
 		{file: "official-2.0.0", address: "runpod_registry_delegation.app", id: "del200", kind: "registry_delegation", version: api.V2,
-			config: noReferences(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app:v1"})},
-		{file: "official-2.0.0", address: "runpod_cluster.train", id: "cl200", kind: "cluster", version: api.V2, config: noReferences(map[string]any{
+			config: map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app:v1"}},
+		{file: "official-2.0.0", address: "runpod_cluster.train", id: "cl200", kind: "cluster", version: api.V2, config: map[string]any{
 			"name": "train", "type": "TRAINING", "image": "builtin/echo", "disk": 20, "args": "print hello", "env": map[string]any{"MODE": "train"},
 			"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true, "start_jupyter": false,
-		})},
+		}},
 		{file: "official-2.0.0", address: "runpod_account_ssh_keys.all", id: "account", kind: "ssh_keys", version: api.V2,
-			config: noReferences(map[string]any{"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}})},
+			config: map[string]any{"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}}},
 
 		{file: "decentralized-infrastructure-1.0.1", address: "runpod_network_volume.models", id: "volDEC", kind: "network_volume", config: volume},
 		{file: "decentralized-infrastructure-1.0.1", address: "runpod_endpoint.api", id: "epDEC", kind: "endpoint",
-			config: endpoint(map[string]any{"gpu": withChanges(l4, map[string]any{"allowed_cuda_versions": []any{"12.8"}}), "network_volumes": "$volume"})},
+			config: endpoint(map[string]any{"gpu": withChanges(l4, map[string]any{"allowed_cuda_versions": []any{"12.8"}}), "network_volumes": volumes})},
 		{file: "decentralized-infrastructure-1.0.1", address: `runpod_pod.lab["a"]`, id: "podDEC", kind: "pod", config: pod(map[string]any{
 			"mounts": workspace, "args": "print 'a b'", "data_center_ids": []any{"EU-RO-1"}, "gpu": map[string]any{"id": "NVIDIA L4", "allowed_cuda_versions": []any{"12.8"}},
 		})},
@@ -198,7 +189,7 @@ func TestMoved(t *testing.T) {
 }
 
 func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, objectIDs map[string]string) {
-	typeName, config := "gpucloud_"+c.kind, c.config(objectIDs)
+	typeName, config := "gpucloud_"+c.kind, c.configWith(t, objectIDs)
 	created := apply(t, p, typeName, tfdrive.State{}, config, "create")
 	writes := d.Writes()
 	source := foreignState(t, c.file, c.address)
@@ -218,7 +209,7 @@ func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 // ids maps the recorded ids to ids of the deployment.
 func (c movedCase) ids(objectIDs map[string]string, id string) map[string]string {
 	release := c.id[len(c.id)-3:]
-	ids := map[string]string{"tpl" + release: objectIDs["template"], "tplpod" + release: objectIDs["podTemplate"], "vol" + release: objectIDs["volume"]}
+	ids := map[string]string{"tpl" + release: objectIDs["$template"], "tplpod" + release: objectIDs["$podTemplate"], "vol" + release: objectIDs["$volume"]}
 	ids[c.id] = id
 	return ids
 }
@@ -233,10 +224,10 @@ func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()
 	volume := must.Do(c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "referred", Size: 20, DataCenter: "EU-RO-1"}))(t)
-	objectIDs := map[string]string{"volume": volume.ID}
-	for name, serverless := range map[string]bool{"template": true, "podTemplate": false} {
+	objectIDs := map[string]string{"$volume": volume.ID}
+	for name, serverless := range map[string]bool{"$template": true, "$podTemplate": false} {
 		template := must.Do(c.Templates.Create(ctx, api.Template{
-			Name: d.Name(name), Image: "builtin/echo", Disk: 20, Env: map[string]string{"MODE": "prod"}, Ports: []string{"8000/http"}, Serverless: serverless,
+			Name: d.Name(name[1:]), Image: "builtin/echo", Disk: 20, Env: map[string]string{"MODE": "prod"}, Ports: []string{"8000/http"}, Serverless: serverless,
 		}))(t)
 		objectIDs[name] = template.ID
 	}
@@ -263,7 +254,7 @@ func TestMovedIsNotReplaced(t *testing.T) {
 		var config map[string]any
 		for _, known := range movedCases() {
 			if known.id == c.id {
-				config = known.config(objectIDs)
+				config = known.configWith(t, objectIDs)
 			}
 		}
 		typeName := "gpucloud_" + c.kind
