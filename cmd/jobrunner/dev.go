@@ -133,13 +133,12 @@ func (d *dev) setGPUs(n int, description string) error {
 }
 
 func (d *dev) watch(handler, packages string) (*fileWatcher, error) {
-	extraFiles := d.Watch
 	for _, file := range []string{d.Input, packages} {
 		if exists(file) {
-			extraFiles = append(extraFiles, file)
+			d.Watch = append(d.Watch, file)
 		}
 	}
-	return newFileWatcher(handler, extraFiles)
+	return newFileWatcher(handler, d.Watch)
 }
 
 // createEndpoint creates the endpoint, whose workers have the environment env.
@@ -330,7 +329,7 @@ func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, p
 		out.show("DEV", "", names+" changed: the next job runs it")
 		return true
 	}
-	out.show("DEV", "", names+" changed: the worker is replaced")
+	out.show("DEV", "", names+" changed: the worker is replaced once its jobs have ended")
 	if err := e.release(ctx); err != nil {
 		if ctx.Err() == nil {
 			out.show("ERROR", "", err.Error())

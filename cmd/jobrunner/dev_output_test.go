@@ -180,7 +180,7 @@ runpod.serverless.start({"handler": handler})
 	id := strings.TrimSuffix(strings.TrimPrefix(s.waitUntil(`sent \(job [0-9a-z-]{39}\)\n`), "sent (job "), ")\n")
 	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue \(job ` + id + `\)\n {15}1\n`)
 	writeFile(t, helper, "VERSION = 2\n\n")
-	s.waitUntil(`DEV   pkg/helper.py changed: the worker is replaced\n`)
+	s.waitUntil(`DEV   pkg/helper.py changed: the worker is replaced once its jobs have ended\n`)
 	s.waitUntil(`JOB   COMPLETED .*\n {15}2\n`)
 	writeFile(t, input, `{"a": 22}`)
 	s.waitUntil(`(?s)DEV   input.json changed: the job is sent again\n.* pid .*JOB   COMPLETED .*\n {15}2\n`)
@@ -299,7 +299,7 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 			s.waitUntil(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
 			if project := c.files["pyproject.toml"]; project != "" {
 				writeFile(t, filepath.Join(dir, "pyproject.toml"), project+"\n")
-				s.waitUntil(`DEV   pyproject.toml changed: the worker is replaced\n`)
+				s.waitUntil(`DEV   pyproject.toml changed: the worker is replaced once its jobs have ended\n`)
 			}
 			s.interrupt()
 

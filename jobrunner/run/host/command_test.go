@@ -76,7 +76,7 @@ func TestCommandOutput(t *testing.T) {
 		"text between":         {"echo loading model; echo 1; echo '{half'; echo 2; echo bye", "2", "loading model\n{half\nbye\n", []string{"1", "2"}},
 		"indented":             {`printf '{\n  "a": [\n    1\n  ]\n}\n[\r\n\t2\r\n]\r\n{\n  "half"\nbye\n'`, `[2]`, "{\n  \"half\"\nbye\n", []string{`{"a":[1]}`, `[2]`}},
 		"stderr":               {"echo warning >&2; echo 1", "1", "warning\n", []string{"1"}},
-		"carriage returns":     {`printf '1\r\n2\r\n'`, "2", "", []string{"1", "2"}},
+		"carriage returns":     {`printf '1\r\n2\r\nstep 1\rstep 2\r3\r\n'`, "3", "", []string{"1", "2", "3"}},
 		"invalid UTF-8":        {`printf '"\377"\n'`, "\"\uFFFD\"", "", []string{"\"\uFFFD\""}},
 		"the job's id":         {`echo "\"$GPUCLOUD_JOB_ID\""`, `"job-1"`, "", []string{`"job-1"`}},
 		"a background process": {`sleep 1000 & echo 1`, "1", "", []string{"1"}},

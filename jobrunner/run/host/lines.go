@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// lines reads the lines of a command, trimmed and as valid UTF-8. The last line may lack a newline.
+// lines reads the visible lines of a command, trimmed and as valid UTF-8. The last line may lack a newline.
 // An indented JSON value, such as jq prints, is one line.
 type lines struct{ input *bufio.Reader }
 
@@ -45,6 +45,7 @@ func (l *lines) next() ([]byte, error) {
 		return nil, err
 	}
 	line = bytes.TrimSpace(line)
+	line = line[bytes.LastIndexByte(line, '\r')+1:] // see logline.Visible
 	if !utf8.Valid(line) {
 		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
 	}
