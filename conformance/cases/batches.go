@@ -16,6 +16,14 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 		first, second := newBatch(c), newBatch(c, suite.Echo())
 		c.Expect(first != second, "two ids", "the same id twice")
 	}},
+	{ID: "AUT-03-batch", Supplementary: true, Jobs: 1, Run: func(c *suite.C) {
+		batch := newBatch(c, suite.Echo())
+		for path, method := range map[string]string{"/batch": "GET", batch: "GET", batch + "/requests": "GET", batch + "/finalize": "POST", batch + "/cancel": "POST"} {
+			c.Job(method, c.Endpoint, path, nil, suite.WithoutKey()).Is(401)
+		}
+		c.Post("/batch", requestsOf(suite.Echo()), suite.WithoutKey()).Is(401)
+		c.Get(batch).Success().Equal("status", "DRAFT")
+	}},
 	{ID: "BAT-02", Statement: "The summary of a batch has id, endpointId, status, the numbers of requests, and createdAt in milliseconds since 1970. GET /batch lists the batches newest first.", Jobs: 2, Run: func(c *suite.C) {
 		batch := newBatch(c, suite.Echo(), suite.Echo())
 		a := c.Get(batch).Success().Equal("id", idOfBatch(batch)).Equal("endpointId", c.Endpoint).Equal("status", "DRAFT")

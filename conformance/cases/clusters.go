@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -170,42 +171,9 @@ func summaryOf(c *suite.C, id string) string {
 
 // podClassCases apply rules of other sections to pods and clusters, which cost money, and VER-19 to all members.
 var podClassCases = []suite.Case{
-	{ID: "AUT-05-compute", Needs: podNeeds | suite.V1 | suite.OtherKey, Allow: suite.Create | suite.Spend, Requests: 80, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
-		ids := map[string]string{"pod": newPod(c, suite.M{"env": suite.M{"A": "1"}}), "cluster": newCluster(c)}
-		c.Given("VER-57", func() { awaitPod(c, ids["pod"], "RUNNING") })
-		before := readPod(c, ids["pod"])
-		foreignKey, word := suite.WithKey(c.Target.OtherKey), "conf-"+c.Nonce()
-		for _, op := range managementOperations {
-			id, known := ids[op.kind]
-			if !known && op.kind != "billing" {
-				continue
-			}
-			a := op.send(c, id, op.validBody(c, nil, c.Nonce()), foreignKey)
-			switch {
-			case op.takesID():
-				expectForeignRefused(c, op, a)
-			case op.kind == "billing":
-				if op.described || !isMissing(a) {
-					expectForeignRefused(c, op, a)
-				}
-			default: // the list may have the key's own pods
-				a.NotContains(ids["pod"]).NotContains(ids["cluster"])
-			}
-		}
-		for _, action := range []string{"stop", "restart", "terminate"} {
-			c.V2("POST", "/pods/"+suite.PathSegment(ids["pod"])+"/action", suite.M{"action": action}, foreignKey).Is(401, 403, 404)
-		}
-		for path, body := range map[string]suite.M{"/pods": podBody(c, suite.M{"name": word}), "/clusters": suite.Merge(clusterBody(c, 2), suite.M{"name": word})} {
-			c.Create("v2", path, body, foreignKey).Is(401, 403, 404)
-			expectNotListed(c, "v2", path+"?includeClusterPods=true", word)
-		}
-		c.Sleep(2 * time.Second)
-		after := readPod(c, ids["pod"]).Equal("status", "RUNNING")
-		for _, member := range []string{"name", "env", "image"} {
-			after.Equal(member, before.Value(member))
-		}
-		c.V2("GET", "/clusters/"+suite.PathSegment(ids["cluster"]), nil).Is(200)
-	}},
+	{ID: "AUT-03-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 70, WaitTime: 5 * time.Second, Run: judgeComputeAccess(withoutKey, 401)},
+	{ID: "AUT-04-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 110, WaitTime: 5 * time.Second, Run: judgeComputeAccess(unknownKeys, 401)},
+	{ID: "AUT-05-compute", Needs: podNeeds | suite.V1 | suite.OtherKey, Allow: suite.Create | suite.Spend, Requests: 80, WaitTime: 5 * time.Second, Run: judgeComputeAccess(otherKey, 401, 403, 404)},
 	{ID: "ERR-13-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 100, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
 		var words []string // names of refused objects
 		send := func(path string, body suite.M) {
@@ -236,6 +204,53 @@ var podClassCases = []suite.Case{
 		}
 	}},
 	{ID: "VER-19-each", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 120, Run: judgeUnsentMembers("endpoint")},
+}
+
+// judgeComputeAccess sends every operation on a pod and a cluster with credentials that don't give access, and expects one of the codes, and
+// no effect. With several codes, a list may have the key's own objects.
+func judgeComputeAccess(credentials func(*suite.C) []suite.Option, codes ...int) func(*suite.C) {
+	return func(c *suite.C) {
+		ids := map[string]string{"pod": newPod(c, suite.M{"env": suite.M{"A": "1"}}), "billing": ""}
+		c.Given("VER-70", func() { ids["cluster"] = newCluster(c) })
+		c.Given("VER-57", func() { awaitPod(c, ids["pod"], "RUNNING") })
+		before, word := readPod(c, ids["pod"]), "conf-"+c.Nonce()
+		paths := strings.NewReplacer("{pod}", suite.PathSegment(ids["pod"]), "{cluster}", suite.PathSegment(ids["cluster"]))
+		for _, auth := range credentials(c) {
+			for _, op := range managementOperations {
+				id, known := ids[op.kind]
+				if !known || !op.api.servedBy(c) {
+					continue
+				}
+				switch a := op.send(c, id, op.validBody(c, nil, c.Nonce()), auth); {
+				case !op.described && isMissing(a):
+				case len(codes) == 1:
+					a.Is(codes...)
+				case op.takesID() || op.kind == "billing":
+					expectForeignRefused(c, op, a)
+				default:
+					a.NotContains(ids["pod"]).NotContains(ids["cluster"])
+				}
+			}
+			for _, request := range []string{ // not in operations.tsv, or with a real pod
+				`v2 POST /pods/{pod}/action {"action":"stop"}`, `v2 POST /pods/{pod}/action {"action":"restart"}`, `v2 POST /pods/{pod}/action {"action":"terminate"}`,
+				`v2 PATCH /clusters/{cluster} {"name":"other"}`, `v2 GET /clusters/{cluster}/pods `, `v1 POST /pods/{pod}/stop `, `v1 PATCH /pods/{pod} {"name":"other"}`, `v1 POST /pods/{pod}/update {"name":"other"}`,
+			} {
+				parts := strings.SplitN(paths.Replace(request), " ", 4)
+				if version := api(parts[0]); version.servedBy(c) {
+					if a := sendTo(c, version, parts[1], parts[2], nil, suite.Raw(parts[3]), auth); version == v2API || !isMissing(a) {
+						a.Is(codes...)
+					}
+				}
+			}
+			for path, body := range map[string]suite.M{"/pods": podBody(c, suite.M{"name": word}), "/clusters": suite.Merge(clusterBody(c, 2), suite.M{"name": word})} {
+				c.Create("v2", path, body, auth).Is(codes...)
+				expectNotListed(c, "v2", path+"?includeClusterPods=true", word)
+			}
+		}
+		c.Sleep(2 * time.Second)
+		readPod(c, ids["pod"]).Equal("status", "RUNNING").Equal("name", before.Value("name")).Equal("env", before.Value("env")).Equal("image", before.Value("image"))
+		c.V2("GET", "/clusters/"+suite.PathSegment(ids["cluster"]), nil).Is(200)
+	}
 }
 
 // judgePodActions acts on a pod, and expects the status after each action and unchanged settings.
