@@ -137,7 +137,7 @@ func (l *Listener) addressOf(c net.Conn) netip.Prefix {
 		return netip.Prefix{}
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	if ip.IsLoopback() || slices.ContainsFunc(l.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+	if ip.IsLoopback() || slices.ContainsFunc(l.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) || p.Contains(netip.AddrFrom16(ip.As16())) }) {
 		return netip.Prefix{}
 	}
 	bits := 32

@@ -120,7 +120,7 @@ func (b *boundedServer) expectStatus(from *bufio.Reader, want int) {
 // Each address has a limit, and a /64 network of IPv6 counts as one address. This machine and load
 // balancers have no limit. A connection can be evicted once its request ends.
 func TestLimitPerAddress(t *testing.T) {
-	b := serveBounded(t, httplimit.Config{PerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
+	b := serveBounded(t, httplimit.Config{PerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("::ffff:203.0.113.64/122")}})
 	for _, pair := range [][2]string{{"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::2"}, {"::ffff:203.0.113.9", "203.0.113.9"}} {
 		b.hold(pair[0])
 		b.hold(pair[0])
@@ -128,7 +128,7 @@ func TestLimitPerAddress(t *testing.T) {
 	}
 	b.expectStatus(b.connect("192.0.2.2", "/"), 200)
 	b.expectStatus(b.connect("2001:db8:0:1::1", "/"), 200)
-	for _, exempt := range []string{"127.0.0.1", "::1", "198.51.100.7"} {
+	for _, exempt := range []string{"127.0.0.1", "::1", "198.51.100.7", "203.0.113.65"} {
 		for range 4 {
 			b.hold(exempt)
 		}
