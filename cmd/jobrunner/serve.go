@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -140,7 +141,10 @@ func (s *serve) Run() (err error) {
 	}
 	listener, url := httplimit.Listen(tcp, connections), localURL(s.Listen, tcp.Addr())
 	var workerLogs io.Writer
-	if s.Logs {
+	switch {
+	case s.Logs && s.LogFormat == "json":
+		workerLogs = workerLog{log}
+	case s.Logs:
 		workerLogs = stderr
 	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
@@ -278,6 +282,15 @@ func logger(w io.Writer, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
+// workerLog logs lines of workers and pods, each with its worker's id before it.
+type workerLog struct{ *slog.Logger }
+
+func (l workerLog) Write(line []byte) (int, error) {
+	id, text, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+	l.Info(text, "worker", id)
+	return len(line), nil
+}
+
 // greet prints the variables to export. It prints the key only if the user can't know it. If it doesn't print
 // the key, it doesn't print a sign-in link into the log of a service or container either.
 func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, pageCode, gpus string, describe func() []string) {
@@ -296,23 +309,18 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 		fmt.Fprintf(w, "Its state is in %s\n", dir)
 	}
 	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", url)
-	exportKeyIn := func(file string) {
+	logsToJournal := os.Getenv("JOURNAL_STREAM") != ""
+	printsKey := generated && (dir == "" || !logsToJournal)
+	switch file := cmp.Or(s.APIKeyFile, filepath.Join(dir, keyFile)); {
+	case printsKey:
+		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
+	case s.APIKeyFile == "" && os.Getenv(keyVariable) != "":
+		fmt.Fprintf(w, "Its API key is in %s, which is already set here\n", keyVariable)
+	default:
 		if absolute, err := filepath.Abs(file); err == nil { // the reader's shell may be in another folder
 			file = absolute
 		}
 		fmt.Fprintf(w, "export %s=\"$(cat %s)\"\n", keyVariable, startcmd.Join([]string{file}))
-	}
-	logsToJournal := os.Getenv("JOURNAL_STREAM") != ""
-	printsKey := generated && (dir == "" || !logsToJournal)
-	switch {
-	case printsKey:
-		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
-	case s.APIKeyFile != "":
-		exportKeyIn(s.APIKeyFile)
-	case os.Getenv(keyVariable) != "":
-		fmt.Fprintf(w, "Its API key is in %s, which is already set here\n", keyVariable)
-	case dir != "":
-		exportKeyIn(filepath.Join(dir, keyFile))
 	}
 	page := fmt.Sprintf("%s/#code=%s (the link works once, within an hour)", url, pageCode)
 	if !printsKey && (logsToJournal || os.Getpid() == 1) {
@@ -338,10 +346,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 // listenNetwork returns the network for a listen address: IPv4 for 0.0.0.0 and IPv6 for ::. With
 // the network tcp, Go would listen on both.
 func listenNetwork(listen string) string {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return "tcp"
-	}
+	host, _, _ := net.SplitHostPort(listen) // "" if listen is invalid
 	switch ip, err := netip.ParseAddr(host); {
 	case err != nil:
 		return "tcp"

@@ -140,11 +140,7 @@ func (l *Listener) addressOf(c net.Conn) netip.Prefix {
 	if ip.IsLoopback() || slices.ContainsFunc(l.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) || p.Contains(netip.AddrFrom16(ip.As16())) }) {
 		return netip.Prefix{}
 	}
-	bits := 32
-	if ip.Is6() {
-		bits = 64
-	}
-	p, _ := ip.Prefix(bits) // never fails: bits fits the address
+	p, _ := ip.Prefix(min(ip.BitLen(), 64)) // never fails: the address has as many bits
 	return p
 }
 
