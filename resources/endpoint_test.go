@@ -98,6 +98,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		return c
 	}
 	requests := map[string]any{"type": "REQUEST_COUNT"}
+	own := map[string]any{"image": "builtin/echo"}
 	balancer := map[string]any{"type": "LOAD_BALANCER", "workers": workers(0, 3, 30)}
 	testEveryAttribute(t, "gpucloud_endpoint", map[string]attributeCase{
 		"name":                           {values: []any{"e1", "e2"}, actions: []string{"update"}},
@@ -127,24 +128,20 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		"disk":                           of(api.V2, nil, unreadable(inPlace(20, 30))),
 		"env":                            of(api.V2, nil, inPlace(map[string]any{"A": "1"}, map[string]any{"B": "2"})),
 		"ports":                          of(api.V2, nil, inPlace([]any{"80/http"}, []any{"81/tcp", "82/http"})),
+		"args of an own container":       of(api.V2, own, inPlace("--x", "--y")),
+		"disk of an own container":       of(api.V2, own, unreadable(inPlace(20, 30))),
+		"env of an own container":        of(api.V2, own, inPlace(map[string]any{"A": ""}, map[string]any{"B": "2"})),
+		"ports of an own container":      of(api.V2, own, inPlace([]any{"80/http", "22/tcp"}, []any{"81/tcp"})),
+		"registry of an own container":   of(api.V2, own, inPlace(tfdrive.Unknown, tfdrive.Unknown)),
 	})
 }
 
-// An endpoint's own container settings change in place. Removing a setting clears it.
-func TestEndpointOwnContainer(t *testing.T) {
+// Another type replaces an endpoint, and the plan warns of it.
+func TestEndpointChangesItsType(t *testing.T) {
 	d, p := deploy(t)
 	minimal := map[string]any{"name": "e", "image": "builtin/echo"}
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, minimal, "create")
 	expectState(t, state, map[string]any{"disk": 50.0, "from_template": nil})
-	for name, value := range map[string]any{
-		"args": "--x", "disk": 20, "env": map[string]any{"A": ""}, "ports": []any{"80/http", "22/tcp"}, "registry": newObject(t, p, "gpucloud_registry_auth"),
-	} {
-		state = apply(t, p, state.Type, state, withChanges(minimal, map[string]any{name: value}), "update")
-		imported := importState(t, p, state.Type, state.Get("id").(string))
-		apply(t, p, state.Type, imported, withChanges(minimal, map[string]any{name: value}), "no-op")
-		state = apply(t, p, state.Type, state, minimal, "update")
-		must.Hold(t, name == "disk" || state.Get(name) == nil, name, "is", state.Get(name), "after it was removed")
-	}
 	balancer := withChanges(minimal, map[string]any{"type": "LOAD_BALANCER"})
 	must.Contain(t, p.Plan(state.Type, state, balancer).Diagnostics.Warnings(), "type: The endpoint will be replaced", "with its queue, jobs and results")
 	state = apply(t, p, state.Type, state, balancer, "replace")

@@ -212,7 +212,8 @@ func (c attributeCase) test(t *testing.T, d *acctest.Deployment, v api.Version, 
 	if c.removal != "" {
 		config = withChanges(config, map[string]any{attribute: nil})
 		c.expectOmission(t, p, state, config)
-		apply(t, p, typeName, state, config, c.removal)
+		removed := apply(t, p, typeName, state, config, c.removal)
+		must.Hold(t, c.removal != "update" || !reflect.DeepEqual(removed.Get(attribute), state.Get(attribute)), attribute, "keeps its value")
 	}
 }
 
@@ -258,7 +259,6 @@ var officialTypes = map[string]string{
 var coveredElsewhere = map[string]string{
 	"deletion_protection": "TestProtection", "max_hourly_cost": "TestPlanCost", "timeouts": "TestWaitPlan", "wait_for": "TestWaitPlan",
 	"env_wo": "TestEnvWriteOnly", "env_wo_version": "TestEnvWriteOnly", "template_id": "TestEndpointTemplateDrift, TestPodOfATemplate",
-	"registry": "TestEndpointOwnContainer",
 }
 
 // testEveryAttribute tests the cases of a kind's attributes. The first word of a case's name is its attribute. It fails if neither
