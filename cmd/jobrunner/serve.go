@@ -141,11 +141,8 @@ func (s *serve) Run() (err error) {
 	}
 	listener, url := httplimit.Listen(tcp, connections), localURL(s.Listen, tcp.Addr())
 	var workerLogs io.Writer
-	switch {
-	case s.Logs && s.LogFormat == "json":
-		workerLogs = workerLog{log}
-	case s.Logs:
-		workerLogs = stderr
+	if s.Logs {
+		workerLogs = map[string]io.Writer{"text": stderr, "json": workerLog{log}}[s.LogFormat]
 	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		DataDir: dir, NoSync: s.Fsync == "normal", DatabaseURL: dbURL, DatabaseConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(s.Listen, tcp.Addr())), APIKey: key, KeyDir: s.Keys, SecretKeyFile: s.SecretsKeyFile, Logger: log, GPUs: inventory,
