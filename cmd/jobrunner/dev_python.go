@@ -70,8 +70,13 @@ func projectPython(folder string) interpreter {
 		return exists(inFolder(lock)) || slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(string(project), mark) })
 	}
 	usesUV := detectTool("uv.lock", "[tool.uv", `"uv_build"`)
+	for dir := filepath.Dir(folder); project != nil && !usesUV && dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // a workspace has one lock file
+		parent, _ := os.ReadFile(filepath.Join(dir, "pyproject.toml"))
+		usesUV = strings.Contains(string(parent), "[tool.uv.workspace]")
+	}
 	for _, name := range []string{".venv", "venv", "env", ".pixi/envs/default"} {
-		if python := venvPython(inFolder(name)); python != "" {
+		if isEnvironment(inFolder(name)) {
+			python := venvProgram(inFolder(name), "python")
 			install := installWith(python, "-m", "pip", "install")
 			settings, _ := os.ReadFile(filepath.Join(inFolder(name), "pyvenv.cfg"))
 			_, uvErr := exec.LookPath("uv")
@@ -151,30 +156,22 @@ func commandLine(words ...string) string {
 // installInNewVenv returns a command line that creates a virtual environment and installs the SDK
 // in it. Systems such as Debian reject packages for their own Python.
 func installInNewVenv(folder string) string {
-	pip := ".venv/bin/pip"
-	if runtime.GOOS == "windows" {
-		pip = `.venv\Scripts\pip`
-	}
 	packages := sdkPackage
 	if exists(filepath.Join(folder, "requirements.txt")) {
 		packages = "-r requirements.txt " + packages
 	}
-	return fmt.Sprintf("%s && python3 -m venv .venv && %s install %s", commandLine("cd", folder), pip, packages)
+	return fmt.Sprintf("%s && python3 -m venv .venv && %s install %s", commandLine("cd", folder), venvProgram(".venv", "pip"), packages)
 }
 
 var condaName = regexp.MustCompile(`(?m)^name:[ \t]*["']?([\w.-]+)`)
 
-// venvPython returns the Python of a virtual or conda environment, or "". The Python may be missing if the
+// venvProgram returns the path of a program in a virtual or conda environment. It may be missing if the
 // environment was copied or its base Python was removed.
-func venvPython(folder string) string {
-	python := filepath.Join(folder, "bin", "python")
+func venvProgram(folder, name string) string {
 	if runtime.GOOS == "windows" {
-		python = filepath.Join(folder, "Scripts", "python.exe")
+		return filepath.Join(folder, "Scripts", name+".exe")
 	}
-	if isEnvironment(folder) {
-		return python
-	}
-	return ""
+	return filepath.Join(folder, "bin", name)
 }
 
 func isEnvironment(folder string) bool {

@@ -254,6 +254,7 @@ func TestFindPython(t *testing.T) {
 		"pixi":                     {map[string]string{"app/.pixi/envs/default/conda-meta/history": "", "app/.pixi/envs/default/" + python: ""}, ".pixi/envs/default", "pixi add --pypi runpod"},
 		"uv in the project":        {map[string]string{"app/uv.lock": ""}, "uv", "/app && uv add runpod"},
 		"uv without a lock":        {map[string]string{"app/src/pyproject.toml": "[build-system]\nbuild-backend = \"uv_build\"\n"}, "uv", "uv add runpod"},
+		"a member of a workspace":  {map[string]string{"pyproject.toml": "[tool.uv.workspace]\nmembers = [\"app/*\"]\n", "app/src/pyproject.toml": "[project]\n"}, "uv", "/app/src && uv add runpod"},
 		"poetry without a lock":    {map[string]string{"app/pyproject.toml": "[build-system]\nbuild-backend = \"poetry.core.masonry.api\"\n"}, "poetry", "/app && poetry add runpod"},
 		"a project without a tool": {map[string]string{"app/pyproject.toml": "[project]\nname = \"a\"\n"}, "PATH", "pip install runpod"},
 	} {
