@@ -123,7 +123,7 @@ func newCluster(c *suite.C) (id string) { return newClusterOf(c, clusterBody(c, 
 
 // newClusterOf creates a cluster and waits until it can be read.
 func newClusterOf(c *suite.C, body suite.M) (id string) {
-	id = c.Create("v2", "/clusters", body).Success().Str("id")
+	id = c.Create("v2", "/clusters", body).Success().EqualIfShown("name", body["name"]).EqualIfShown("type", body["type"]).Str("id")
 	readBack(c, "/clusters/"+suite.PathSegment(id))
 	return id
 }
