@@ -173,6 +173,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 			for _, ttl := range []string{"6000", "9999", "604800001", "abc"} {
 				c.Observe("ttl=%s: %d", ttl, c.Get(j.Path("status")+"?ttl="+ttl).Code)
 			}
+			c.Should(func() { c.Get(j.Path("status") + "?ttl=abc").Is(400) })
 		}},
 	{ID: "JOB-46", Level: suite.Should, Source: "Endpoints B", Statement: "An operation rejects HTTP methods that it doesn't have, and such a request changes nothing.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 120, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
