@@ -8,10 +8,14 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"weak"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -20,6 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/pluginserver"
 )
 
 // clearVariables clears the provider's variables in the developer's environment.
@@ -46,6 +51,16 @@ var minimalConfigs = map[string]map[string]any{
 	"gpucloud_registry_delegation": {"resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"},
 	"gpucloud_ssh_keys":            {"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}},
 	"gpucloud_template":            {"name": "t", "image": "i"},
+}
+
+// The framework keeps the context of each call. It must not keep the call's request, or a large plan would need gigabytes.
+func TestRequestsAreNotKept(t *testing.T) {
+	server, request := pluginserver.New(provider.New("test")()), new(tfprotov6.ValidateProviderConfigRequest)
+	kept := weak.Make(request)
+	must.Do(server.ValidateProviderConfig(t.Context(), request))(t)
+	runtime.GC()
+	must.Equal(t, kept.Value(), nil, "the request of a call that has ended")
+	runtime.KeepAlive(server)
 }
 
 // The schema loads, the provider can be configured, and each type can be planned.

@@ -3,6 +3,8 @@ package pluginserver
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -20,6 +22,9 @@ import (
 func guard[Q, R any](ctx context.Context, schema fwSchema, call func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	secrets.AddLater(func() []string { return secretsOf(ctx, schema, req) })
+	running := new(callContext)
+	running.Store(&ctx)
+	defer running.Store(new(context.Background()))
 	var config *tfprotov6.DynamicValue
 	if field := reflect.ValueOf(req).Elem().FieldByName("Config"); field.IsValid() {
 		config = field.Interface().(*tfprotov6.DynamicValue)
@@ -29,7 +34,7 @@ func guard[Q, R any](ctx context.Context, schema fwSchema, call func(context.Con
 			return resp, nil
 		}
 	}
-	resp, err := call(ctx, req)
+	resp, err := call(running, req)
 	if fields := reflect.ValueOf(resp).Elem(); err == nil && fields.IsValid() {
 		field := fields.FieldByName("Diagnostics")
 		if diags, ok := field.Interface().([]*tfprotov6.Diagnostic); ok {
@@ -39,6 +44,17 @@ func guard[Q, R any](ctx context.Context, schema fwSchema, call func(context.Con
 	}
 	return resp, err
 }
+
+// callContext is the context of a call, and empty after it. The framework keeps the context of each call until the
+// provider stops, and with it the call's request, logger and secrets.
+type callContext struct {
+	atomic.Pointer[context.Context]
+}
+
+func (c *callContext) Deadline() (time.Time, bool) { return (*c.Load()).Deadline() }
+func (c *callContext) Done() <-chan struct{}       { return (*c.Load()).Done() }
+func (c *callContext) Err() error                  { return (*c.Load()).Err() }
+func (c *callContext) Value(key any) any           { return (*c.Load()).Value(key) }
 
 func redactDiagnostics(secrets *redact.Set, diags []*tfprotov6.Diagnostic) {
 	for _, d := range diags {
