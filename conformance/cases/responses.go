@@ -36,15 +36,32 @@ var responseCases = []suite.Case{
 	}},
 }
 
+// membersAt returns the members of the first row that matches a path, with those of the rows that it names.
+func membersAt(path string) (members []string) {
+	i := slices.IndexFunc(responses, func(row []string) bool { return pathMatches(row[0], path) })
+	if i < 0 {
+		return nil
+	}
+	for _, member := range responses[i][1:] {
+		if name, row, ok := strings.Cut(member, ":/"); ok {
+			for _, inner := range membersAt("/" + row) {
+				members = append(members, name+"."+inner)
+			}
+		} else {
+			members = append(members, member)
+		}
+	}
+	return members
+}
+
 // judgeResponse judges the members of a successful response of version 2. A create returns what a read of the object does.
 func judgeResponse(w *suite.WatchedExchange) string {
 	body, err := w.JSON()
 	path := map[string]string{"GET": w.Path, "PATCH": w.Path, "POST": w.Path + "/id"}[w.Request.Method]
-	i := slices.IndexFunc(responses, func(row []string) bool { return pathMatches(row[0], path) })
-	if w.API != string(v2API) || w.Exchange.Status/100 != 2 || err != nil || i < 0 {
+	if w.API != string(v2API) || w.Exchange.Status/100 != 2 || err != nil {
 		return ""
 	}
-	for _, member := range responses[i][1:] {
+	for _, member := range membersAt(path) {
 		name, kind, _ := strings.Cut(member, ":")
 		if shown := otherType(body, strings.Split(name, "."), kind); shown != "" {
 			return fmt.Sprintf("%d in which %s is %.100s; its type should be %s", w.Exchange.Status, name, shown, strings.Replace(kind, "?", " or null", 1))
