@@ -95,6 +95,9 @@ func otherType(value any, path []string, kind string) (shown string) {
 
 // isOfType reports whether a value has a type of responses.txt.
 func isOfType(value any, kind string) bool {
+	if kind == "any" {
+		return true
+	}
 	kind, nullable := strings.CutSuffix(kind, "?")
 	switch x := value.(type) {
 	case nil:
