@@ -29,7 +29,7 @@ type backup struct {
 func (backup) Help() string {
 	return `Copies jobs, results, objects and keys. With --engine they are in PostgreSQL: use its own tools.
 Account secrets are encrypted in the copy, and their key isn't copied: store secrets.key elsewhere. Before you
-use the copy, put secrets.key into it. Stop the original before: a copy runs its jobs and pods again.
+use the copy, put secrets.key into it and stop the original: a copy runs its jobs and pods again.
 
 Examples:
   jobrunner backup /var/backups/jobrunner-monday
